@@ -1,0 +1,1 @@
+"""Windows, events, rules, order and table definitions: no I/O, standard library only."""

@@ -1,0 +1,1 @@
+"""Spark entry points: read, call pipelines, prove, write, report."""

@@ -1,0 +1,55 @@
+"""What a recount starts from and what it is to make."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from domain.policy import Policy
+from domain.position import BronzePosition
+from domain.releases import Release, counted_position
+from domain.rules import Rules
+from domain.windows import HOUR, hour_of
+from ingest.read_hours import hours_in_state
+from pipelines.hour_states import PROVISIONAL
+from pipelines.hours import Hour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a recount starts from and what it is to make; times UTC, `frontier` exclusive.
+
+    `certifying` are hours that the last release knew as provisional and that end before the frontier now.
+    """
+
+    newest: Release | None
+    position: BronzePosition
+    release: int
+    frontier: datetime
+    rules: Rules
+    policy: Policy
+    full: bool
+    cause: str | None
+    certifying: frozenset[Hour]
+
+    @property
+    def new_events(self) -> int:
+        """Rows of bronze that no release has counted, by file statistics."""
+        return self.position.events - counted_position(self.newest).events
+
+    def is_new(self) -> Column:
+        """Return the condition under which a row of bronze has not been counted by any release."""
+        condition = F.lit(False)
+        for writer, seq in self.position.advances(counted_position(self.newest)).items():
+            condition = condition | ((F.col("writer") == F.lit(writer)) & (F.col("writer_seq") > F.lit(seq)))
+        return condition
+
+
+def certifying_hours(lake_root: Path, newest: Release, frontier: datetime) -> frozenset[Hour]:
+    """Return the hours that a release knows as provisional and that end at or before a frontier; without Spark."""
+    if frontier == newest.frontier:
+        return frozenset()
+    hours = hours_in_state(lake_root, newest, PROVISIONAL, since=newest.frontier.date())
+    return frozenset(hour for hour in hours if hour_of(*hour) + HOUR <= frontier)

@@ -1,0 +1,1 @@
+"""The front door: command line, settings and the bundled sample; nothing that counts."""
