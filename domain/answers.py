@@ -9,7 +9,6 @@ from domain.releases import Release
 from domain.tables import MEASURES
 from domain.windows import DAY, HOUR, Granularity, Window
 
-HOURS_OF_DAY = 24
 FINAL = "final"
 PROVISIONAL = "provisional"
 

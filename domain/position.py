@@ -23,8 +23,8 @@ class PositionWentBackError(LakeboardError):
     def __str__(self) -> str:
         return (
             f"bronze/plays went back: {self.what} was {self.before} when the last release was made "
-            f"and is {self.now} now; a commit was removed or the lake was restored. Bring the missing files of its _delta_log back, "
-            "or import the source again, then run again; the last release stays current"
+            f"and is {self.now} now; a commit was removed or the lake was restored. Bring the missing files "
+            "of its _delta_log back, or import the source again, then run again; the last release stays current"
         )
 
 

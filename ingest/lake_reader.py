@@ -6,7 +6,7 @@ was killed or is running: they are no part of any answer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -269,4 +269,5 @@ def _overlaps(day: date, span: Window) -> bool:
 
 
 def _months(span: Window) -> frozenset[str]:
-    return frozenset(f"{day:%Y-%m}" for day in {hour.date() for hour in span.hours()})
+    days = (span.end.date() - span.start.date()).days
+    return frozenset(f"{span.start.date() + timedelta(n):%Y-%m}" for n in range(days + 1))

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -50,15 +50,20 @@ class BronzeWriter:
     """Appends to the bronze tables of one lake, creating them at first use.
 
     A transaction is (writer, seq) with seq growing. What is there already is skipped, so every call may be repeated.
+
+    Args:
+        lake_root: Folder of the lake.
+        on_wait: Told (table, holder) when another process holds a table's lock.
     """
 
-    def __init__(self, lake_root: Path) -> None:
+    def __init__(self, lake_root: Path, *, on_wait: Callable[[str, str], None] | None = None) -> None:
         self.lake_root = lake_root
+        self._on_wait = on_wait
 
     def create(self) -> None:
         """Create the bronze tables that are not there yet, empty."""
         for table in BRONZE:
-            with locked(self.lake_root, table.name):
+            with locked(self.lake_root, table.name, on_wait=self._on_wait):
                 create_tables(self.lake_root, (table,))
 
     def last_seq(self, table: Table, writer: str) -> int:
@@ -74,7 +79,7 @@ class BronzeWriter:
             NotCommittedError: other writers won every try.
         """
         rows = rows.select(table.column_names).cast(arrow_schema(table))
-        with locked(self.lake_root, table.name):
+        with locked(self.lake_root, table.name, on_wait=self._on_wait):
             for attempt in range(_TRIES):
                 handle = self._open(table)
                 if _last(handle, writer) >= seq:
@@ -108,6 +113,18 @@ def create_tables(lake_root: Path, tables: Iterable[Table]) -> None:
     for table in tables:
         if newest_version(lake_root / table.name) < empty_version(table):
             _create(lake_root / table.name, table)
+
+
+def compact_bronze(lake_root: Path, table: Table) -> tuple[int, int]:
+    """Write small files of a bronze table together and remove those past retention; the caller holds its lock.
+
+    Returns the number of files before and after. Rows, their transactions and every position stay as they are.
+    """
+    handle = DeltaTable(lake_root / table.name)
+    before = len(handle.file_uris())
+    handle.optimize.compact(writer_properties=_PARQUET)
+    handle.vacuum(dry_run=False)
+    return before, len(handle.file_uris())
 
 
 def empty_version(table: Table) -> int:

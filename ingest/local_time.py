@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
+from importlib import resources
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -30,10 +32,24 @@ class UnknownZoneError(BadRequestError):
         self.name = name
 
     def __str__(self) -> str:
-        return (
-            f"there is no time zone {self.name!r}: "
-            "use a name of the IANA database, such as UTC or America/New_York"
-        )
+        return f"there is no time zone {self.name!r}: use a name of the IANA database, such as UTC or America/New_York"
+
+
+@cache
+def locked_zone(name: str) -> ZoneInfo:
+    """Return a zone of the locked `tzdata` package.
+
+    `ZoneInfo(name)` would take the system's database first, and the same file could be read differently on
+    another machine or after an upgrade of the system.
+
+    Raises:
+        UnknownZoneError: the package has no zone of this name.
+    """
+    package = resources.files("tzdata")
+    if name not in package.joinpath("zones").read_text(encoding="utf-8").splitlines():
+        raise UnknownZoneError(name)
+    with package.joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
 
 
 class LocalZone:
@@ -45,10 +61,7 @@ class LocalZone:
 
     def __init__(self, name: str, ambiguous: Ambiguous = Ambiguous.REFUSE) -> None:
         """Raises: UnknownZoneError."""
-        try:
-            self._zone = ZoneInfo(name)
-        except (KeyError, ValueError, OSError):  # OSError: the name of a folder of zones
-            raise UnknownZoneError(name) from None
+        self._zone = locked_zone(name)
         self._ambiguous = ambiguous
         self._offset_of_hour: dict[int, int | None] = {}  # microseconds; None = it changes within the hour
 

@@ -93,11 +93,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
     def back_to(self, rows: int) -> Self:
         """Return the file as it was before anything beyond these rows was begun."""
         kept = tuple(checkpoint for checkpoint in self.checkpoints if checkpoint.rows <= rows)
-        return (
-            self
-            if kept == self.checkpoints
-            else msgspec.structs.replace(self, checkpoints=kept, is_finished=False)
-        )
+        return self if kept == self.checkpoints else msgspec.structs.replace(self, checkpoints=kept, is_finished=False)
 
     def reached(self, checkpoint: Checkpoint) -> Self:
         """Return the file with one more checkpoint, or as it is when that is known."""
@@ -132,9 +128,7 @@ class Manifest(msgspec.Struct, frozen=True):
     def with_file(self, file: ImportedFile) -> Self:
         """Return the manifest with this file in its place, or added."""
         others = [known for known in self.files if known.number != file.number]
-        return msgspec.structs.replace(
-            self, files=tuple(sorted([*others, file], key=lambda known: known.number))
-        )
+        return msgspec.structs.replace(self, files=tuple(sorted([*others, file], key=lambda known: known.number)))
 
 
 def log_id(source: str) -> str:

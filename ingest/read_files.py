@@ -41,8 +41,8 @@ class LakeUnreadableError(LakeboardError):
 
     def __str__(self) -> str:
         return (
-            f"{self.what} cannot be read ({self.detail}): a file was removed or damaged; "
-            "bring it back from a copy, or run `lakeboard recount --full` to build the derived tables anew"
+            f"{self.what} cannot be read ({self.detail}): a file was removed or damaged; bring it back "
+            "from a copy, or, for a derived table without one, build them anew as docs/when-something-fails.md says"
         )
 
 
@@ -142,7 +142,7 @@ class LakeFiles:
             files = tuple(_data_files(delta, table))
         except (DeltaError, OSError) as error:
             what = table.name if version is None else f"{table.name} at version {version}"
-            raise LakeUnreadableError(what, _first_line(error)) from error
+            raise LakeUnreadableError(what, first_line(error)) from error
         return PinnedTable(table, f"{self.root}/{table.name}", delta.version(), files)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
@@ -157,7 +157,7 @@ class LakeFiles:
             raise  # no fault of the lake, but of our SQL
         except duckdb.Error as error:
             what = f"a file of {self.lake_root}"
-            raise LakeUnreadableError(what, _first_line(error)) from error
+            raise LakeUnreadableError(what, first_line(error)) from error
 
     def _plain_root(self) -> str:
         """Return the lake's root under a name that DuckDB reads as a plain path."""
@@ -217,5 +217,6 @@ def _literals(paths: Iterable[str]) -> str:
     return ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return what an error says without its details."""
     return str(error).strip().split("\n")[0]

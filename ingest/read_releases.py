@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from domain.errors import BadRequestError, LakeboardError
 from domain.questions import AsOf
 from domain.releases import Release, UnknownReleaseError
 from domain.rules import BEGINNING
 from domain.tables import RELEASES
-from ingest.read_files import DataFile, LakeFiles, PinnedTable, statistics
+from ingest.read_files import DataFile, LakeFiles, LakeUnreadableError, PinnedTable, first_line, statistics
 
 # Files opened at a time when looking back: one holds the answer nearly always, more only if a clock went
 # back.
@@ -132,19 +133,18 @@ def _file_ranges(files: LakeFiles) -> list[tuple[DataFile, int, int, datetime]]:
 
     Delta cuts the smallest time of a file to milliseconds downwards, so it is never after the true one. A
     file without statistics may hold anything.
+
+    Raises:
+        LakeUnreadableError: the table's log is damaged.
     """
     folder = files.lake_root / RELEASES.name
     if not (folder / "_delta_log").is_dir():
         return []
-    facts = statistics(
-        DeltaTable(folder),
-        "path",
-        "num_records",
-        "size_bytes",
-        "min.release",
-        "max.release",
-        "min.created_at",
-    )
+    wanted = ("path", "num_records", "size_bytes", "min.release", "max.release", "min.created_at")
+    try:
+        facts = statistics(DeltaTable(folder), *wanted)
+    except (DeltaError, OSError) as error:
+        raise LakeUnreadableError(RELEASES.name, first_line(error)) from error
     ranges = [
         (DataFile(path, {}, rows, size), low or 0, high or _ANY_RELEASE, made or BEGINNING)
         for path, rows, size, low, high, made in zip(*facts.values(), strict=True)

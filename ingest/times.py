@@ -61,8 +61,7 @@ class UnknownTimeFormatError(BadRequestError):
     def __str__(self) -> str:
         known = ", ".join((ISO, *_EPOCH_UNITS))
         return (
-            f"--time-format {self.time_format!r} {self.problem}: "
-            f"use {known}, or a pattern such as '%d.%m.%Y %H:%M:%S'"
+            f"--time-format {self.time_format!r} {self.problem}: use {known}, or a pattern such as '%d.%m.%Y %H:%M:%S'"
         )
 
 

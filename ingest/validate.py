@@ -112,9 +112,7 @@ class RowChecker:
 
     def _duration(self, values: pa.Array | None, verdicts: Verdicts) -> pa.Array:
         unit = self._duration_unit.milliseconds
-        kind = _Number(
-            Reject.DURATION_INVALID, 0, _MAX_DURATION_MS, unit, lambda text: duration_ms(text, unit)
-        )
+        kind = _Number(Reject.DURATION_INVALID, 0, _MAX_DURATION_MS, unit, lambda text: duration_ms(text, unit))
         return kind.read(values, verdicts)
 
     def _count(self, values: pa.Array | None, verdicts: Verdicts) -> pa.Array:
@@ -147,9 +145,7 @@ class _Number:
         """Return texts of plain digits that are in range as numbers, NULL elsewhere, and where they are."""
         digits = pc.match_substring_regex(values, _PLAIN_NUMBER)
         whole = pc.if_else(digits, values, pa.scalar(None, pa.string())).cast(pa.int64())
-        in_range = pc.and_(
-            pc.greater_equal(whole, self.least), pc.less_equal(whole, self.most // self.factor)
-        )
+        in_range = pc.and_(pc.greater_equal(whole, self.least), pc.less_equal(whole, self.most // self.factor))
         numbers = pc.if_else(in_range, pc.multiply(whole, self.factor), pa.scalar(None, pa.int64()))
         return numbers, mask_of(in_range)
 

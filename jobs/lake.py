@@ -1,9 +1,14 @@
 """The only reader and writer of Delta tables through Spark."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from domain.errors import LakeboardError
 from domain.position import BronzePosition
@@ -41,6 +46,8 @@ class Lake:
     def __init__(self, spark: SparkSession, root: Path) -> None:
         self.spark = spark
         self.root = root
+        # A session that lives on may remember a log as it was before somebody replaced a commit of it.
+        spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # noqa: SLF001
 
     def bronze(self, position: BronzePosition) -> DataFrame:
         """Return `bronze/plays` at a pinned version: appends and compaction since then are not seen."""
@@ -49,6 +56,13 @@ class Lake:
     def current(self, table: Table) -> DataFrame:
         """Return a derived table as it is now; the frame keeps showing that state when the table moves on."""
         return self.spark.read.format("delta").load(self._path(table))
+
+    def frame(self, rows: Sequence[Mapping[str, Any]], schema: T.StructType) -> DataFrame:
+        """Return a few rows of this process as a frame.
+
+        Through Arrow: a list of Python rows would start Python workers, which cost seconds.
+        """
+        return self.spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema)), schema)
 
     def version(self, table: Table) -> int:
         """Return the newest Delta version of a table, -1 before it exists."""
@@ -60,6 +74,8 @@ class Lake:
         Raises:
             UnexpectedCommitError: the commit found in the table is not this one, or it copied rows of other folders.
         """
+        if rows.isEmpty() and self.current(table).where(condition).isEmpty():
+            return Commit(table.name, self.version(table), 0, 0, 0)  # Delta makes no commit of nothing
         commit = self._write(table, rows, note, mode="overwrite", replaceWhere=condition)
         if commit.rows_copied:
             raise UnexpectedCommitError(
@@ -74,6 +90,14 @@ class Lake:
             UnexpectedCommitError: the commit found in the table is not this one.
         """
         return self._write(table, rows, note, mode="append")
+
+    def optimize(self, table: Table) -> None:
+        """Write small files of a folder together; rows stay as they are."""
+        self.spark.sql(f"OPTIMIZE delta.`{self._path(table)}`")
+
+    def vacuum(self, table: Table) -> None:
+        """Remove files that no version within the table's retention (30 days) uses."""
+        self.spark.sql(f"VACUUM delta.`{self._path(table)}`")
 
     def restore(self, table: Table, version: int) -> None:
         """Bring a table back to what it held at an earlier version, as a new version."""

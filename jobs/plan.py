@@ -39,10 +39,18 @@ class Plan:
         """Rows of bronze that no release has counted, by file statistics."""
         return self.position.events - counted_position(self.newest).events
 
+    @property
+    def advances(self) -> dict[str, int]:
+        """Writers that moved since the last release, with the transaction they had then.
+
+        A writer that moved without new rows still has to be looked at: a lost commit may hide behind it.
+        """
+        return self.position.advances(counted_position(self.newest))
+
     def is_new(self) -> Column:
         """Return the condition under which a row of bronze has not been counted by any release."""
         condition = F.lit(False)
-        for writer, seq in self.position.advances(counted_position(self.newest)).items():
+        for writer, seq in self.advances.items():
             condition = condition | ((F.col("writer") == F.lit(writer)) & (F.col("writer_seq") > F.lit(seq)))
         return condition
 

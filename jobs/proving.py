@@ -61,7 +61,7 @@ def prove(staged: Staged, plan: Plan) -> Mapping[str, str]:
         "hours_sum_to_days": proofs.hours_sum_to_days(staged.hours_of_days, staged.daily),
         "charts_sort_the_counts": proofs.charts_sort_the_counts(staged.charts, staged.windowed, size=size),
         "regions_sum_to_everywhere": proofs.regions_sum_to_everywhere(staged.charts),
-        "charts_total_the_counts": proofs.charts_total_the_counts(staged.charts, staged.hourly, staged.daily),
+        "charts_total_the_counts": proofs.charts_total_the_counts(staged.charts, staged.counts),
     }
     failing = reduce(DataFrame.unionAll, checks.values()).limit(1000).collect()
     contradictions = [Contradiction(**row.asDict()) for row in failing]

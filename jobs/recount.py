@@ -165,7 +165,7 @@ def _plan(request: RecountRequest, newest: Release | None) -> Plan:
 
 def _is_needed(plan: Plan, newest: Release) -> bool:
     """Say whether a new release would say anything new."""
-    return bool(plan.full or plan.new_events or plan.rules != newest.rules or plan.certifying)
+    return bool(plan.full or plan.advances or plan.rules != newest.rules or plan.certifying)
 
 
 def _unchanged(newest: Release) -> RecountReport:
@@ -191,7 +191,7 @@ def _release(lake: Lake, plan: Plan, request: RecountRequest, on_step: Callable[
         verdicts=verdicts,
     )
     on_step(f"release {plan.release}")
-    row = lake.spark.createDataFrame([release.to_row()], spark_schema(RELEASES))
+    row = lake.frame([release.to_row()], spark_schema(RELEASES))
     lake.append(RELEASES, row, note=_note(plan))
     return RecountReport(release=release, is_new=True, new_events=plan.new_events, commits=commits)
 

@@ -31,7 +31,6 @@ def spark_session(settings: BatchSettings) -> Iterator[SparkSession]:
     """
     with _java_of(settings.java_home):
         session = _builder(settings).getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
     try:
         yield session
     finally:
@@ -60,13 +59,19 @@ def _builder(settings: BatchSettings) -> SparkSession.Builder:
         "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",  # the fallback turns NULL into 'nan'
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # else VACUUM runs 10,000 tasks
-        "spark.log.level": "ERROR",
+        "spark.sql.maxPlanStringLength": "1000",  # plans as text cost more than they tell; nobody looks at a UI
         **(ACCELERATOR if settings.accelerator else {}),
         **settings.extra_conf,
+        "spark.driver.extraJavaOptions": _java_options(settings),
     }
     for name, value in configuration.items():
         builder = builder.config(name, value)
     return builder
+
+
+def _java_options(settings: BatchSettings) -> str:
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    return f"{quiet} {settings.extra_conf.get('spark.driver.extraJavaOptions', '')}".strip()
 
 
 @contextmanager

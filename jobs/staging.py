@@ -8,22 +8,22 @@ from pyspark.sql import functions as F
 
 from domain.releases import Release
 from domain.rules import changed_spans
-from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, Table
-from domain.windows import Granularity
+from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, RESTATEMENTS, Table
 from jobs.lake import Lake
 from jobs.plan import Plan
-from jobs.touched import Touched, whole_days
+from jobs.touched import Touched
+from pipelines.by_window import by_window
 from pipelines.charts import changed_charts, charts, released_charts, superseded_charts, windowed_counts
 from pipelines.copies import changed_copies, copies_left_out, repeated_hashes
-from pipelines.counts import daily_counts, hourly_counts
+from pipelines.counts import changed_hours, daily_counts, hourly_counts
 from pipelines.exclusions import excluded_left_out
-from pipelines.hour_states import hour_states
+from pipelines.hour_states import HOUR_KEYS, hour_states
 from pipelines.hours import Hour, charts_condition, days_condition, hours_condition
-from pipelines.restatements import restatements
+from pipelines.restatements import CAUSES, restatements
+from pipelines.schemas import spark_schema
 
 # Up to so many new events their hashes go to every task; beyond, one pass over all hashes is cheaper.
 FEW_EVENTS = 1_000_000
-_CAUSES = "event_date date, event_hour int, cause string"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +41,7 @@ class Staged:
     old_hourly: DataFrame
     hours_of_days: DataFrame
     daily: DataFrame
+    counts: DataFrame
     windowed: DataFrame
     charts: DataFrame
     superseded: DataFrame
@@ -62,7 +63,7 @@ class Stager:
     def stage(self) -> Staged:
         """Compute all frames; what several later steps need is cached."""
         self.on_step("find new events")
-        new_hours = self._hours(self.plays.where(self.plan.is_new())) if self.plan.new_events else frozenset()
+        new_hours = self._hours(self.plays.where(self.plan.is_new())) if self.plan.advances else frozenset()
         self.on_step("find copies")
         candidates = self._keep(self._candidates())
         remembered = self._keep(self._remembered(candidates))
@@ -84,10 +85,13 @@ class Stager:
         if self.plan.full or self.plan.newest is None:
             return self.plays, F.lit(True)
         is_new = self.plan.is_new()
-        if self.plan.new_events == 0:
+        if not self.plan.advances:
             return self.plays.where(F.lit(False)), is_new
         new = self.plays.where(is_new)
-        oldest = new.agg(F.min("ingested_at")).collect()[0][0] - self.plan.policy.dedup_horizon
+        first = new.agg(F.min("ingested_at")).collect()[0][0]
+        if first is None:
+            return self.plays.where(F.lit(False)), is_new
+        oldest = first - self.plan.policy.dedup_horizon
         searched = self.plays.where(F.col("ingested_at") >= F.lit(oldest))
         if self.plan.new_events <= FEW_EVENTS:
             searched = searched.join(F.broadcast(new.select("id_hash").distinct()), on="id_hash", how="left_semi")
@@ -130,7 +134,8 @@ class Stager:
         hourly = self._keep(hourly_counts(self.plays.where(hours), left_out))
         hours_of_days = self._keep(old_hourly.where(of_states).where(f"NOT ({hours})").unionAll(hourly))
         daily = self._keep(daily_counts(hours_of_days.where(days)))
-        windowed = self._keep(windowed_counts(hourly, daily))
+        counts = by_window(hourly, daily)
+        windowed = self._keep(windowed_counts(counts))
         old_charts = self._before(CHARTS).where(of_charts)
         new_charts = self._keep(charts(windowed, size=self.plan.policy.chart_size))
         changed = self._keep(changed_charts(new_charts, old_charts))
@@ -146,12 +151,13 @@ class Stager:
             old_hourly=old_hourly.where(hours),
             hours_of_days=hours_of_days.where(days),
             daily=daily,
+            counts=counts,
             windowed=windowed,
             charts=self._keep(released_charts(new_charts, old_charts, changed, release=self.plan.release)),
             superseded=self._keep(superseded_charts(old_charts, changed, release=self.plan.release)),
-            states=self._keep(self._states(touched, hours_of_days)),
+            states=self._keep(self._states(touched, hourly, hours_of_days)),
             states_condition=of_states,
-            restatements=self._restatements(touched, hourly, daily),
+            restatements=self._restatements(touched, counts),
         )
 
     def _left_out(self, hours: str, decided: DataFrame) -> DataFrame:
@@ -162,30 +168,25 @@ class Stager:
         copies = self._keep(copies.select(*LEFT_OUT.column_names).unionAll(decided.where(hours)))
         return copies.unionAll(excluded_left_out(self.plays.where(hours), copies, self.plan.rules))
 
-    def _states(self, touched: Touched, hours_of_days: DataFrame) -> DataFrame:
+    def _states(self, touched: Touched, hourly: DataFrame, hours_of_days: DataFrame) -> DataFrame:
         old = self._before(HOURS).where(days_condition(touched.days_of_states))
         frontier = F.lit(self.plan.frontier)
-        hours = self._hours_frame(touched)
-        return hour_states(hours_of_days, old, hours, frontier=frontier, release=self.plan.release)
+        changed = changed_hours(self._before(HOURLY_COUNTS).where(hours_condition(touched.hours)), hourly)
+        hours = [{"event_date": day, "event_hour": h} for day in sorted(touched.days_of_states) for h in range(24)]
+        grid = self.lake.frame(hours, HOUR_KEYS)
+        return hour_states(grid, hours_of_days, old, changed, frontier=frontier, release=self.plan.release)
 
-    def _restatements(self, touched: Touched, hourly: DataFrame, daily: DataFrame) -> DataFrame:
+    def _restatements(self, touched: Touched, counts: DataFrame) -> DataFrame:
         """Numbers of hours and days that were certified before and are others now."""
         old_states = self._before(HOURS).where(days_condition(touched.days))
         certified = self._hours(old_states.where("certified_in IS NOT NULL"))
-        hours = [(d, h, self.plan.cause or touched.cause_of_hour((d, h))) for d, h in sorted(certified & touched.hours)]
-        days = [
-            (day, 0, self.plan.cause or touched.cause_of_day(day))
-            for day in sorted(whole_days(certified) & touched.days)
-        ]
+        causes = list(touched.causes(certified, said=self.plan.cause))
+        if not causes:
+            return self.lake.frame([], spark_schema(RESTATEMENTS))
         old_hourly = self._before(HOURLY_COUNTS).where(hours_condition(touched.hours))
         old_daily = self._before(DAILY_COUNTS).where(days_condition(touched.days))
-        midnight = {"event_hour": F.lit(0)}
-        spark, release = self.lake.spark, self.plan.release
-        of_hours = restatements(old_hourly, hourly, spark.createDataFrame(hours, _CAUSES),
-                                granularity=Granularity.HOUR, release=release)  # fmt: skip
-        of_days = restatements(old_daily.withColumns(midnight), daily.withColumns(midnight),
-                               spark.createDataFrame(days, _CAUSES), granularity=Granularity.DAY, release=release)  # fmt: skip
-        return self._keep(of_hours.unionAll(of_days))
+        old, frame = by_window(old_hourly, old_daily), self.lake.frame(causes, CAUSES)
+        return self._keep(restatements(old, counts, frame, release=self.plan.release))
 
     def _before(self, table: Table) -> DataFrame:
         """A derived table as the last release left it: nobody else commits while we hold its lock."""
@@ -202,9 +203,6 @@ class Stager:
         """The one place where rows become a set of hours in this process."""
         found = rows.select("event_date", "event_hour").distinct().collect()
         return frozenset((row["event_date"], row["event_hour"]) for row in found)
-
-    def _hours_frame(self, touched: Touched) -> DataFrame:
-        return self.lake.spark.createDataFrame(sorted(touched.hours), "event_date date, event_hour int")
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         """Compute now what several steps read, and cut its plan: nested cached plans grow past any memory."""

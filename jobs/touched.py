@@ -1,10 +1,12 @@
 """Which hours a recount must compute again, and why."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
+from domain.windows import Granularity
 from pipelines.hours import Hour
 
 LATE_EVENT = "late_event"
@@ -46,6 +48,18 @@ class Touched:
         """The UTC days in which an hour's numbers or its state may change."""
         return self.days | {day for day, _ in self.certifying}
 
+    def causes(self, certified: Collection[Hour], *, said: str | None) -> Iterator[dict[str, Any]]:
+        """Yield a row of `CAUSES` for each certified hour computed again, and for each day all of whose hours are.
+
+        Args:
+            certified: Hours that an earlier release certified.
+            said: What the operator gave as cause; it replaces ours.
+        """
+        for day, hour in sorted(self.hours.intersection(certified)):
+            yield _row(Granularity.HOUR, day, hour, said or self.cause_of_hour((day, hour)))
+        for day in sorted(whole_days(certified) & self.days):
+            yield _row(Granularity.DAY, day, 0, said or self.cause_of_day(day))
+
     def cause_of_hour(self, hour: Hour) -> str:
         """Say what may have changed this hour's numbers; new events outweigh new rules, those outweigh copies."""
         if hour in self.with_new_events:
@@ -56,6 +70,10 @@ class Touched:
         """The weightiest cause of its hours."""
         causes = {self.cause_of_hour(hour) for hour in self.hours if hour[0] == day}
         return next(cause for cause in (LATE_EVENT, RULES_CHANGED, LATE_DUPLICATE) if cause in causes)
+
+
+def _row(granularity: Granularity, day: date, hour: int, cause: str) -> dict[str, Any]:
+    return {"window_length": granularity.value, "event_date": day, "event_hour": hour, "cause": cause}
 
 
 def whole_days(hours: Iterable[Hour]) -> set[date]:

@@ -1,6 +1,7 @@
 """`lakeboard`: the command line. Each command's module is loaded only when it is asked for."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -14,24 +15,61 @@ BAD_USE = 2
 FAILED = 1
 INTERRUPTED = 130
 
+# In the order in which a newcomer needs them: where each is, and what `lakeboard --help` says of it.
 COMMANDS = {
-    "demo": "lakeboard.commands.demo:demo_command",
-    "import": "lakeboard.commands.import_:import_command",
-    "recount": "lakeboard.commands.recount:recount_command",
-    "chart": "lakeboard.commands.chart:chart_command",
-    "count": "lakeboard.commands.count:count_command",
-    "changes": "lakeboard.commands.changes:changes_command",
-    "releases": "lakeboard.commands.releases:releases_command",
-    "tables": "lakeboard.commands.tables:tables_command",
-    "sql": "lakeboard.commands.sql:sql_command",
-    "verify": "lakeboard.commands.verify:verify_command",
-    "maintain": "lakeboard.commands.maintain:maintain_command",
-    "doctor": "lakeboard.commands.doctor:doctor_command",
+    "demo": (
+        "lakeboard.commands.demo:demo_command",
+        "Import the bundled flights from New York, count them exactly, prove it, and show a day's chart.",
+    ),
+    "import": (
+        "lakeboard.commands.import_:import_command",
+        "Import plays from CSV, JSON Lines, Parquet or Spotify exports, plain, gzip or zstd.",
+    ),
+    "recount": (
+        "lakeboard.commands.recount:recount_command",
+        "Count new events exactly, prove the numbers, and release them together.",
+    ),
+    "chart": (
+        "lakeboard.commands.chart:chart_command",
+        "Show the best items of one UTC hour or day, exactly as counted.",
+    ),
+    "count": (
+        "lakeboard.commands.count:count_command",
+        "Count the plays of one item from one whole UTC hour up to another, exactly.",
+    ),
+    "changes": (
+        "lakeboard.commands.changes:changes_command",
+        "List every certified number that was changed after a release, with what it was, what it is, and why.",
+    ),
+    "releases": (
+        "lakeboard.commands.releases:releases_command",
+        "List the releases, newest first.",
+    ),
+    "tables": (
+        "lakeboard.commands.tables:tables_command",
+        "List the tables of the lake as the newest release has them.",
+    ),
+    "sql": (
+        "lakeboard.commands.sql:sql_command",
+        "Run one SELECT over the lake as of the newest release, in DuckDB's SQL, read only.",
+    ),
+    "verify": (
+        "lakeboard.commands.verify:verify_command",
+        "Prove the whole lake as of the newest release, by counting it again with another engine.",
+    ),
+    "maintain": (
+        "lakeboard.commands.maintain:maintain_command",
+        "Compact every table and remove files that no release of the last 30 days needs.",
+    ),
+    "doctor": (
+        "lakeboard.commands.doctor:doctor_command",
+        "Say what is installed and what the lake is like, what is missing, and what to do.",
+    ),
 }
 
 
 class LazyCommands(click.Group):
-    """A group whose commands are imported by name, so that `lakeboard chart` never loads Spark."""
+    """A group whose commands are imported by name, so that `lakeboard chart` never loads what others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order in which a newcomer needs them."""
@@ -41,13 +79,19 @@ class LazyCommands(click.Group):
         """Import the command of this name, None when there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[cmd_name].split(":")
+        module, attribute = COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any: help takes no second."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 @click.group(
     cls=LazyCommands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="""\b
 A first tour:
@@ -63,7 +107,10 @@ State lives under LAKEBOARD_HOME (default .lakeboard). Exit codes: 0 done, 1 fai
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Exact charts over an event lake: import plays, count them exactly, read what is proved."""
-    context.obj = Settings.load()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+    elif context.invoked_subcommand != "doctor":  # which says itself what is wrong with the settings
+        context.obj = Settings.load()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -79,4 +126,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except LakeboardError as error:
         click.echo(f"lakeboard: {error}", err=True)
         sys.exit(BAD_USE if isinstance(error, BadRequestError) else FAILED)
+    except BrokenPipeError:  # who read our output has seen enough, as in `lakeboard sql ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains while it flushes at its end
+        sys.exit(FAILED)
+    except OSError as error:
+        click.echo(f"lakeboard: {_machine_failure(error)}", err=True)
+        sys.exit(FAILED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _machine_failure(error: OSError) -> str:
+    """Say what the operating system refused: a full disk, a folder that may not be written, a file that is gone."""
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror or error}; `lakeboard doctor` shows the disk and the home folder, then run again"

@@ -5,28 +5,26 @@ from pyspark.sql import functions as F
 
 from domain.events import ALL_REGIONS
 from domain.tables import CHART_HISTORY, CHARTS
-from domain.windows import Granularity
+from pipelines.by_window import WINDOW_KEYS
+from pipelines.differences import differing_rows
 from pipelines.hours import starts_at
 from pipelines.schemas import conformed
 
-CHART_KEYS = ("window_length", "event_date", "event_hour", "region")
+CHART_KEYS = (*WINDOW_KEYS, "region")
 _SAID = ("window_start", "rank", "item_id", "counted", "total", "items", "tie_at_cut")
 
 
-def windowed_counts(hourly_counts: DataFrame, daily_counts: DataFrame) -> DataFrame:
+def windowed_counts(counts: DataFrame) -> DataFrame:
     """Return what each item counted in each hour and day, per region and with `*` for all of them.
 
     Columns: window_length, event_date, event_hour (0 for a day), region, item_id, counted. Items that counted 0
     are left out: they are in no chart.
+
+    Args:
+        counts: What `by_window` returns.
     """
-    hours = hourly_counts.select(F.lit(Granularity.HOUR.value).alias("window_length"), "event_date", "event_hour",
-                                 "region", "item_id", "counted")  # fmt: skip
-    days = daily_counts.select(F.lit(Granularity.DAY.value).alias("window_length"), "event_date",
-                               F.lit(0).alias("event_hour"), "region", "item_id", "counted")  # fmt: skip
-    by_region = hours.unionAll(days).where("counted > 0")
-    everywhere = by_region.groupBy("window_length", "event_date", "event_hour", "item_id").agg(
-        F.sum("counted").alias("counted")
-    )
+    by_region = counts.where("counted > 0").select(*CHART_KEYS, "item_id", "counted")
+    everywhere = by_region.groupBy(*WINDOW_KEYS, "item_id").agg(F.sum("counted").alias("counted"))
     return by_region.unionByName(everywhere.withColumn("region", F.lit(ALL_REGIONS)))
 
 
@@ -60,18 +58,15 @@ def charts(windowed_counts: DataFrame, *, size: int) -> DataFrame:
 
 def changed_charts(new_charts: DataFrame, old_charts: DataFrame) -> DataFrame:
     """Return the keys (window, start, region) of charts that are new, gone or say something else."""
-    columns = [*CHART_KEYS, *_SAID]
-    new, old = new_charts.select(*columns), old_charts.select(*columns)
-    return new.exceptAll(old).unionAll(old.exceptAll(new)).select(*CHART_KEYS).distinct()
+    return differing_rows(old_charts, new_charts, [*CHART_KEYS, *_SAID]).select(*CHART_KEYS).distinct()
 
 
 def released_charts(new_charts: DataFrame, old_charts: DataFrame, changed: DataFrame, *, release: int) -> DataFrame:
     """Return the rows of `gold/charts`: a chart that did not change keeps the release that last changed it."""
-    since = old_charts.groupBy(*CHART_KEYS).agg(F.max("release").alias("since"))
-    marked = changed.withColumn("changed", F.lit(True))
-    rows = new_charts.join(since, on=[*CHART_KEYS], how="left").join(marked, on=[*CHART_KEYS], how="left")
-    changed_in = F.when(F.coalesce("changed", F.lit(False)), F.lit(release)).otherwise(F.col("since"))
-    return conformed(rows.withColumn("release", changed_in), CHARTS)
+    before = old_charts.where("rank = 1").select(*CHART_KEYS, "release")
+    now = changed.select(*CHART_KEYS, F.lit(release).cast("bigint").alias("release"))
+    newest = before.unionAll(now).groupBy(*CHART_KEYS).agg(F.max("release").alias("release"))
+    return conformed(new_charts.join(newest, on=[*CHART_KEYS], how="left"), CHARTS)
 
 
 def superseded_charts(old_charts: DataFrame, changed: DataFrame, *, release: int) -> DataFrame:

@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from domain.events import COPY_REASONS, LeftOut
 from domain.tables import LEFT_OUT, POSITION_COLUMNS
+from pipelines.differences import differing_rows
 from pipelines.schemas import conformed
 
 _CARRIED = (
@@ -61,8 +62,8 @@ def changed_copies(decided: DataFrame, remembered: DataFrame) -> DataFrame:
         decided: What `copies_left_out` says now.
         remembered: What the last release said about the same ids.
     """
-    before = conformed(remembered.where(F.col("reason").isin(*COPY_REASONS)), LEFT_OUT)
-    differing = decided.exceptAll(before).unionAll(before.exceptAll(decided))
+    before = remembered.where(F.col("reason").isin(*COPY_REASONS))
+    differing = differing_rows(before, decided, LEFT_OUT.column_names)
     return differing.select("event_date", "event_hour").distinct()
 
 

@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from domain.events import LeftOut
 from domain.tables import COUNT_COLUMNS, DAILY_COUNTS, HOURLY_COUNTS
+from pipelines.differences import differing_rows
 from pipelines.schemas import conformed
 
 _HOUR_KEYS = ("event_date", "event_hour", "region", "item_id")
@@ -40,6 +41,12 @@ def daily_counts(hours_of_days: DataFrame) -> DataFrame:
     """
     sums = hours_of_days.groupBy(*_DAY_KEYS).agg(*[F.sum(name).alias(name) for name in COUNT_COLUMNS])
     return conformed(sums, DAILY_COUNTS)
+
+
+def changed_hours(old_counts: DataFrame, new_counts: DataFrame) -> DataFrame:
+    """Return the (event_date, event_hour) in which any number is another one than before."""
+    differing = differing_rows(old_counts, new_counts, HOURLY_COUNTS.column_names)
+    return differing.select("event_date", "event_hour").distinct()
 
 
 def _left_out_sums() -> list[Column]:

@@ -1,51 +1,68 @@
 """What is known of each hour: whether it is certified, and since when."""
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from domain.tables import HOURS
 from pipelines.hours import starts_at
 from pipelines.schemas import conformed
 
+HOUR_KEYS = T.StructType([T.StructField("event_date", T.DateType()), T.StructField("event_hour", T.IntegerType())])
 CERTIFIED = "certified"
 PROVISIONAL = "provisional"
 _KEYS = ("event_date", "event_hour")
+_FACTS = ("received_events", "counted", "changed_in", "certified_in")
 
 
 def hour_states(
-    hours_of_days: DataFrame, old_states: DataFrame, touched: DataFrame, *, frontier: Column, release: int
+    grid: DataFrame,
+    hours_of_days: DataFrame,
+    old_states: DataFrame,
+    changed: DataFrame,
+    *,
+    frontier: Column,
+    release: int,
 ) -> DataFrame:
-    """Return 24 rows of `gold/hours` for every day that has counts.
+    """Return a row of `gold/hours` for every hour of the grid.
 
     Args:
+        grid: event_date, event_hour: all 24 hours of every day in question.
         hours_of_days: All rows of `gold/hourly_counts` of these days, as this release says.
         old_states: Rows of `gold/hours` of these days, from the last release.
-        touched: event_date, event_hour of the hours this release computed.
+        changed: event_date, event_hour of the hours whose numbers this release changes.
         frontier: Exclusive end of what may be certified, a timestamp.
         release: The release that says so.
     """
-    sums = hours_of_days.groupBy(*_KEYS).agg(F.sum("received_events").alias("received_events"),
-                                             F.sum("counted").alias("counted"))  # fmt: skip
-    days = hours_of_days.select("event_date").unionAll(old_states.select("event_date")).distinct()
-    every_hour = days.select("event_date", F.explode(F.sequence(F.lit(0), F.lit(23))).alias("event_hour"))
-    before = old_states.select(*_KEYS, "changed_in", "certified_in")
-    marked = touched.withColumn("touched", F.lit(True))
-    rows = (
-        every_hour.join(sums, on=[*_KEYS], how="left")
-        .na.fill(0, subset=["received_events", "counted"])
-        .join(before, on=[*_KEYS], how="left")
-        .join(marked, on=[*_KEYS], how="left")
+    nothing = {name: F.lit(None).cast("bigint") for name in _FACTS}
+    this = F.lit(release).cast("bigint")
+    facts = [
+        grid.withColumns(nothing),
+        hours_of_days.select(*_KEYS, "received_events", "counted").withColumns(
+            _some(nothing, "changed_in", "certified_in")
+        ),
+        old_states.select(*_KEYS, "changed_in", "certified_in").withColumns(
+            _some(nothing, "received_events", "counted")
+        ),
+        changed.withColumns(nothing).withColumn("changed_in", this),
+    ]
+    known = (
+        reduce(DataFrame.unionByName, facts)
+        .groupBy(*_KEYS)
+        .agg(
+            F.coalesce(F.sum("received_events"), F.lit(0)).alias("received_events"),
+            F.coalesce(F.sum("counted"), F.lit(0)).alias("counted"),
+            F.max("changed_in").alias("changed_in"),
+            F.min("certified_in").alias("certified_before"),
+        )
     )
     certified = starts_at(F.col("event_hour") + 1) <= frontier
-    return conformed(
-        rows.withColumns(
-            {
-                "state": F.when(certified, CERTIFIED).otherwise(PROVISIONAL),
-                "changed_in": F.when(F.coalesce("touched", F.lit(False)), F.lit(release)).otherwise(
-                    F.col("changed_in")
-                ),
-                "certified_in": F.coalesce("certified_in", F.when(certified, F.lit(release))),
-            }
-        ),
-        HOURS,
-    )
+    state = F.when(certified, CERTIFIED).otherwise(PROVISIONAL)
+    certified_in = F.coalesce("certified_before", F.when(certified, this))
+    return conformed(known.withColumns({"state": state, "certified_in": certified_in}), HOURS)
+
+
+def _some(columns: dict[str, Column], *names: str) -> dict[str, Column]:
+    return {name: columns[name] for name in names}

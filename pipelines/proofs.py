@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from domain.events import ALL_REGIONS, COPY_REASONS
 from domain.tables import CHARTS, COUNT_COLUMNS, DAILY_COUNTS, HOURLY_COUNTS, LEFT_OUT, POSITION_COLUMNS
-from domain.windows import Granularity
+from pipelines.by_window import WINDOW_KEYS
 from pipelines.charts import CHART_KEYS
 
 FAILING_COLUMNS = ("proof", "table", "event_date", "event_hour", "detail")
@@ -126,31 +126,26 @@ def _incomplete(charts: DataFrame, windowed_counts: DataFrame, *, size: int) -> 
 
 def regions_sum_to_everywhere(charts: DataFrame) -> DataFrame:
     """The total over all regions is the sum of the regions' totals, in each hour and day."""
-    totals = charts.where("rank = 1").select("window_length", "event_date", "event_hour", "region", "total")
+    totals = charts.where("rank = 1").select(*WINDOW_KEYS, "region", "total")
     everywhere = F.sum(F.when(F.col("region") == ALL_REGIONS, F.col("total")).otherwise(0)).alias("everywhere")
     regions = F.sum(F.when(F.col("region") != ALL_REGIONS, F.col("total")).otherwise(0)).alias("regions")
-    sums = totals.groupBy("window_length", "event_date", "event_hour").agg(everywhere, regions)
+    sums = totals.groupBy(*WINDOW_KEYS).agg(everywhere, regions)
     said = ("window_length", "everywhere", "regions")
     return _failing(sums.where("everywhere != regions"), "regions_sum_to_everywhere", CHARTS.name, said)
 
 
-def charts_total_the_counts(charts: DataFrame, hourly_counts: DataFrame, daily_counts: DataFrame) -> DataFrame:
-    """The total of the global chart of an hour or day is what all its items counted."""
-    said = charts.where((F.col("region") == ALL_REGIONS) & (F.col("rank") == 1)).select(
-        "window_length", "event_date", "event_hour", "total"
-    )
-    hours = hourly_counts.select(
-        F.lit(Granularity.HOUR.value).alias("window_length"), "event_date", "event_hour", "counted"
-    )
-    days = daily_counts.select(F.lit(Granularity.DAY.value).alias("window_length"), "event_date",
-                               F.lit(0).alias("event_hour"), "counted")  # fmt: skip
-    truth = (
-        hours.unionAll(days).groupBy("window_length", "event_date", "event_hour").agg(F.sum("counted").alias("truth"))
-    )
-    both = said.join(truth, on=["window_length", "event_date", "event_hour"], how="full").na.fill(0)
-    return _failing(
-        both.where("total != truth"), "charts_total_the_counts", CHARTS.name, ("window_length", "total", "truth")
-    )
+def charts_total_the_counts(charts: DataFrame, counts: DataFrame) -> DataFrame:
+    """The total of the global chart of an hour or day is what all its items counted.
+
+    Args:
+        charts: Staged charts.
+        counts: What `by_window` returns.
+    """
+    said = charts.where((F.col("region") == ALL_REGIONS) & (F.col("rank") == 1)).select(*WINDOW_KEYS, "total")
+    truth = counts.groupBy(*WINDOW_KEYS).agg(F.sum("counted").alias("truth"))
+    both = said.join(truth, on=[*WINDOW_KEYS], how="full").na.fill(0)
+    shown = ("window_length", "total", "truth")
+    return _failing(both.where("total != truth"), "charts_total_the_counts", CHARTS.name, shown)
 
 
 def received_growth(old_hourly_counts: DataFrame, new_hourly_counts: DataFrame) -> DataFrame:

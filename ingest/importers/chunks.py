@@ -1,10 +1,9 @@
 """What every reader yields: rows with their exact places, as text that is parsed only where it is needed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -112,7 +111,7 @@ class Chunk:
         """Columns and broken rows, parsed when first asked for."""
         return self._parse()
 
-    def pieces(self, cuts: Sequence[int]) -> Iterator[Self | "Chunk"]:
+    def pieces(self, cuts: Sequence[int]) -> Iterator["Chunk"]:
         """Yield the chunk cut before each of these rows of the file that lies inside it."""
         start = self.first_row
         for end in [*sorted(cut for cut in set(cuts) if self.first_row < cut < self.end_row), self.end_row]:
@@ -143,9 +142,6 @@ class Reader(Protocol):
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in order."""
-
-
-OpenReader = Callable[[], AbstractContextManager[Reader]]
 
 
 def strings(values: Sequence[str | None]) -> pa.Array:

@@ -24,9 +24,7 @@ class BadTemplateError(BadRequestError):
         self.template = template
 
     def __str__(self) -> str:
-        return (
-            f"{self.template!r} is no template: put column names in braces, such as '{{track}} ({{artist}})'"
-        )
+        return f"{self.template!r} is no template: put column names in braces, such as '{{track}} ({{artist}})'"
 
 
 class UnknownColumnError(BadRequestError):
@@ -115,9 +113,7 @@ class Field:
     def fill(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         """Return the value of each row, NULL where no template has one."""
         filled = [template.fill(columns) for template in self.templates]
-        return (
-            filled[0] if len(filled) == 1 else pc.coalesce(*(values.cast(pa.string()) for values in filled))
-        )
+        return filled[0] if len(filled) == 1 else pc.coalesce(*(values.cast(pa.string()) for values in filled))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

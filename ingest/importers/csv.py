@@ -107,25 +107,28 @@ class CsvReader:
 
     def _plain(self, block: bytes, first_row: int) -> Chunk | None:
         """Return the block as lines, None unless each line is surely one row of UTF-8."""
-        if b'"' in block or block.startswith(BOM):
+        text = _text_of_lines(block)
+        if text is None or block.startswith(BOM):
             return None
-        text = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in block else block
-        text = text if text.endswith(b"\n") else text + b"\n"
-        if text.startswith(b"\n") or b"\n\n" in text or not is_utf8(text) or _may_have_long_line(text):
+        rows = split_lines(text, delimiter=self._delimiter) if b'"' in text else None
+        if b'"' in text and rows is None:
             return None
         records = LineRecords(text)
         lines = range(self._line, self._line + len(records))
         self._line += len(records)
-        return Chunk(
-            first_row=first_row, records=records, lines=lines, parse=lambda: self._parse_lines(records)
-        )
+        return Chunk(first_row=first_row, records=records, lines=lines, parse=lambda: self._parse_lines(records, rows))
 
-    def _parse_lines(self, records: Records) -> Parsed:
-        try:
-            columns = self._by_arrow(records.canonical())
-        except pa.ArrowInvalid:  # some line has another number of fields
-            return self._parse_rows(split_lines(list(records), delimiter=self._delimiter))
-        return self._with_absent(columns, [], len(records))
+    def _parse_lines(self, records: Records, rows: Sequence[Sequence[str]] | None) -> Parsed:
+        """Return the columns of rows of one line each; `rows` are their fields where there are quotes."""
+        if rows is None:
+            try:
+                return self._with_absent(self._by_arrow(records.canonical()), [], len(records))
+            except pa.ArrowInvalid:  # some line has another number of fields
+                rows = [record.decode().split(self._delimiter) for record in records]
+        if all(len(row) == len(self._names) for row in rows):
+            columns = {name: strings([row[place] for row in rows]) for name, place in self._places.items()}
+            return self._with_absent(columns, [], len(records))
+        return self._parse_rows([Row(b"", 0, row) for row in rows])
 
     def _by_arrow(self, text: bytes) -> dict[str, pa.Array]:
         names = [str(place) for place in range(len(self._names))]
@@ -147,9 +150,7 @@ class CsvReader:
         self._rest = split.rest
         records = Records([row.raw for row in split.rows])
         lines = [row.line for row in split.rows]
-        return Chunk(
-            first_row=first_row, records=records, lines=lines, parse=lambda: self._parse_rows(split.rows)
-        )
+        return Chunk(first_row=first_row, records=records, lines=lines, parse=lambda: self._parse_rows(split.rows))
 
     def _split(self, block: bytes, **limits: int) -> Split:
         is_last = self._next is None
@@ -187,9 +188,7 @@ def open_csv(path: Path, fields: Fields, *, delimiter: str = ",") -> Iterator[Cs
         UnopenableFileError, BadDelimiterError, UnreadableHeaderError, UnknownColumnError,
         RepeatedColumnError.
     """
-    csv.field_size_limit(
-        MAX_FIELD_CHARACTERS
-    )  # the module's only way: one limit for the process, always this one
+    csv.field_size_limit(MAX_FIELD_CHARACTERS)  # the module's only way: one limit for the process, always this one
     with open_stream(path) as stream:
         yield CsvReader(stream, fields, delimiter)
 
@@ -204,6 +203,18 @@ def checked_delimiter(delimiter: str) -> str:
     if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
         raise BadDelimiterError(delimiter)
     return character
+
+
+def _text_of_lines(block: bytes) -> bytes | None:
+    """Return a block with line feeds as line ends, the last line too.
+
+    None where a line may not be a row by itself, by what can be seen without splitting it: blank lines, bytes
+    that are no UTF-8, very long lines. Line ends inside quotes are found later: there are fewer rows than lines.
+    """
+    text = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in block else block
+    text = text if text.endswith(b"\n") else text + b"\n"
+    is_odd = text.startswith(b"\n") or b"\n\n" in text or not is_utf8(text) or _may_have_long_line(text)
+    return None if is_odd else text
 
 
 def _may_have_long_line(text: bytes) -> bool:

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from domain.events import Reject
 
@@ -17,8 +18,7 @@ class Fault:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row: its bytes without the line end, the line it starts on, its fields, and why it has none."""
 
     raw: bytes
@@ -64,6 +64,7 @@ def split_rows(block: bytes, *, line: int, delimiter: str, is_last: bool, most: 
         most: Rows to split off; the others are left over.
     """
     lines = block.splitlines(keepends=True)
+    is_sound = is_utf8(block)
     rows: list[Row] = []
     start = 0
     while start < len(lines) and len(rows) < most:
@@ -74,7 +75,8 @@ def split_rows(block: bytes, *, line: int, delimiter: str, is_last: bool, most: 
             for fields in reader:
                 end = begin + reader.line_num
                 if fields:
-                    rows.append(_row(lines[start:end], line + start, fields))
+                    raw = _bare(lines[start] if end - start == 1 else b"".join(lines[start:end]))
+                    rows.append(Row(raw, line + start, fields, None if is_sound else _fault(raw)))
                 start = end
                 if len(rows) == most:
                     break
@@ -86,9 +88,14 @@ def split_rows(block: bytes, *, line: int, delimiter: str, is_last: bool, most: 
     return Split(rows, b"".join(lines[start:]), line + start)
 
 
-def split_lines(records: Sequence[bytes], *, delimiter: str) -> list[Row]:
-    """Split rows that are one line each and hold no quotes; their lines are not known here."""
-    return [_row([record], 0, next(csv.reader([record.decode()], delimiter=delimiter))) for record in records]
+def split_lines(text: bytes, *, delimiter: str) -> list[list[str]] | None:
+    """Return the fields of lines of UTF-8, none blank, None unless every line is one row."""
+    lines = text.decode().removesuffix("\n").split("\n")
+    try:
+        rows = list(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
+    return rows if len(rows) == len(lines) else None
 
 
 def is_utf8(text: bytes) -> bool:
@@ -100,10 +107,8 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
-def _row(lines: Sequence[bytes], line: int, fields: Sequence[str]) -> Row:
-    raw = _bare(b"".join(lines))
-    fault = None if is_utf8(raw) else Fault(Reject.NOT_UTF8, "bytes that are no UTF-8")
-    return Row(raw, line, fields, fault)
+def _fault(raw: bytes) -> Fault | None:
+    return None if is_utf8(raw) else Fault(Reject.NOT_UTF8, "bytes that are no UTF-8")
 
 
 def _bare(line: bytes) -> bytes:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from domain.tables import PLAYS, REJECTS
 from ingest.importers.chunks import Chunk
@@ -50,7 +49,6 @@ class FileImport:
         self._known = {checkpoint.rows: checkpoint for checkpoint in self._file.checkpoints}
         self._known_rows = self._file.rows
         self._plays_seq = max(0, context.writer.last_seq(PLAYS, self._place.writer))
-        self._rejects_seq = max(0, context.writer.last_seq(REJECTS, self._place.writer))
         self._pending: list[Rows] = []
         self._accepted = 0
 
@@ -121,9 +119,8 @@ class FileImport:
         self._plays_seq = end
 
     def _commit_rejects(self, rejects: pa.Table, end: int) -> None:
-        missing = rejects.filter(pc.greater_equal(rejects.column("source_row"), self._rejects_seq))
-        if len(missing):
-            rows = commit_rejects(missing, self._place, began=self._file.began(self._plays_seq), end_row=end)
+        if len(rejects):  # after a kill they may be there: then so is their transaction, and it is skipped
+            rows = commit_rejects(rejects, self._place, began=self._file.began(self._plays_seq), end_row=end)
             self._context.writer.append(REJECTS, rows, writer=self._place.writer, seq=end)
         self._context.on_step("rejects")
 

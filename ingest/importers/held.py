@@ -69,9 +69,7 @@ def _files_with(pinned: PinnedTable, lake_root: Path, column: str, value: str) -
         return pinned
     delta = DeltaTable(lake_root / pinned.table.name, version=pinned.version)
     facts = statistics(delta, "path", f"min.{column}", f"max.{column}")
-    spans = dict(
-        zip(facts["path"], zip(facts[f"min.{column}"], facts[f"max.{column}"], strict=True), strict=True)
-    )
+    spans = dict(zip(facts["path"], zip(facts[f"min.{column}"], facts[f"max.{column}"], strict=True), strict=True))
     kept = tuple(file for file in pinned.files if _may_hold(spans[file.path], value))
     return replace(pinned, files=kept)
 

@@ -28,9 +28,7 @@ def column(objects: Sequence[Mapping[str, Any] | None], name: str, *, numeric: b
         name: A key, or keys joined by dots.
         numeric: Whether numbers with decimals make sense.
     """
-    return strings(
-        [None if thing is None else text_of(value_at(thing, name), numeric=numeric) for thing in objects]
-    )
+    return strings([None if thing is None else text_of(value_at(thing, name), numeric=numeric) for thing in objects])
 
 
 def value_at(thing: Mapping[str, Any], name: str) -> Any:

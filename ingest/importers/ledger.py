@@ -130,9 +130,16 @@ class Ledger:
         prefixes = self._compare(source_file, known)
         for number in prefixes.matching:
             if known[number].rows == prefixes.rows:
-                return Assignment(number, self._is_complete(known[number]), prefixes.rows)
+                return self._whole(known[number])
         grown = [number for number in prefixes.matching if number not in self._taken]
         return Assignment(grown[0]) if grown else None
+
+    def _whole(self, file: ImportedFile) -> Assignment:
+        """Return the assignment of a file that ends where its known rows end."""
+        is_complete = self._context.writer.last_seq(PLAYS, writer_id(self.source, file.number)) >= file.rows
+        if is_complete and not file.is_finished:  # it was killed between the last commit and saying so
+            self.put(file.finished())
+        return Assignment(file.number, is_complete, file.rows)
 
     def _compare(self, source_file: SourceFile, known: dict[int, ImportedFile]) -> Prefixes:
         report = self._context.reporter(source_file.path, "comparing")
@@ -169,29 +176,19 @@ class Ledger:
         Raises:
             LostManifestError: further than the manifest knows.
         """
-        rows = max(0, *self._last_seqs(file.number))
+        writer, who = self._context.writer, writer_id(self.source, file.number)
+        rows = max(0, writer.last_seq(PLAYS, who), writer.last_seq(REJECTS, who))
         if rows > file.rows:
             path = manifest_path(self._context.lake_root, self.source)
             raise LostManifestError(self.source, str(path), rows)
         return rows
 
-    def _last_seqs(self, number: int) -> tuple[int, int]:
-        writer, who = self._context.writer, writer_id(self.source, number)
-        return writer.last_seq(PLAYS, who), writer.last_seq(REJECTS, who)
-
-    def _is_complete(self, file: ImportedFile) -> bool:
-        return self._last_seqs(file.number)[0] >= file.rows
-
     def _agree_on(self, options: dict[str, str]) -> None:
         before = self._manifest.options
-        names = sorted(
-            name for name in before.keys() | options.keys() if before.get(name) != options.get(name)
-        )
+        names = sorted(name for name in before.keys() | options.keys() if before.get(name) != options.get(name))
         if names and any(file.rows for file in self._manifest.files):
             was, now = ({name: known.get(name, "not given") for name in names} for known in (before, options))
-            raise OtherOptionsError(
-                self.source, [f"{name} was {was[name]}, now {now[name]}" for name in names]
-            )
+            raise OtherOptionsError(self.source, [f"{name} was {was[name]}, now {now[name]}" for name in names])
         if names:
             self._manifest = Manifest(self.source, options, self._manifest.files)
 

@@ -29,10 +29,7 @@ class NotParquetError(BadRequestError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return (
-            f"{self.path} cannot be read as Parquet ({self.problem}): "
-            "give the right --format, or get the file again"
-        )
+        return f"{self.path} cannot be read as Parquet ({self.problem}): give the right --format, or get the file again"
 
 
 class ParquetReader:
@@ -91,9 +88,7 @@ class ParquetReader:
                 values, bad = pa.nulls(len(batch), pa.string()), []
             columns[name] = values
             not_utf8.update(bad)
-        return Parsed(
-            columns, [Broken(row, Reject.NOT_UTF8, "bytes that are no UTF-8") for row in sorted(not_utf8)]
-        )
+        return Parsed(columns, [Broken(row, Reject.NOT_UTF8, "bytes that are no UTF-8") for row in sorted(not_utf8)])
 
     def _wants(self, name: str) -> Callable[[pa.DataType], bool]:
         """Return which types are of use in a column beside texts and whole numbers."""

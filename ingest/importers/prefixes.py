@@ -38,9 +38,7 @@ class Prefixes:
     rows: int
 
 
-def find_prefixes(
-    reader: Reader, known: Mapping[int, Checkpoint], on_rows: Callable[[int], None]
-) -> Prefixes:
+def find_prefixes(reader: Reader, known: Mapping[int, Checkpoint], on_rows: Callable[[int], None]) -> Prefixes:
     """Read a file until no known file can be longer, and compare.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from domain.errors import BadRequestError, LakeboardError
 from domain.events import Reject, normal_id
 from ingest.importers.columns import Field
+from ingest.importers.csv import checked_delimiter
 from ingest.local_time import Ambiguous
 from ingest.times import ISO
 from ingest.validate import DurationUnit
@@ -143,9 +144,7 @@ class ImportRequest:
         """Return what decides how rows become plays: compared between imports of one source."""
         said = asdict(self)
         left_out = {"files", "source", "append", "format", "delimiter"}
-        options = {
-            name: str(value) for name, value in said.items() if name not in left_out and value is not None
-        }
+        options = {name: str(value) for name, value in said.items() if name not in left_out and value is not None}
         kind = self.format_of(path)
         if kind in (Format.CSV, Format.SPOTIFY):
             options["delimiter"] = self.delimiter_of(path)
@@ -167,9 +166,13 @@ class ImportRequest:
             raise UnknownFormatError(str(path)) from None
 
     def delimiter_of(self, path: Path) -> str:
-        """Return what parts the fields of a CSV file."""
+        """Return what parts the fields of a CSV file.
+
+        Raises:
+            BadDelimiterError: what was given cannot.
+        """
         if self.delimiter is not None:
-            return self.delimiter
+            return checked_delimiter(self.delimiter)
         return "\t" if unpacked(path).suffix.lower() == ".tsv" else ","
 
     def source_of(self, path: Path) -> str:

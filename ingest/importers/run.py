@@ -73,7 +73,7 @@ def import_files(
         policy: How far in the future a time may be, among others.
         on_progress: Told every few thousand rows.
         on_step: Told the name of each step once it is on disk: `manifest`, `rejects`, `plays`, `finished`.
-        on_wait: Told (what, holder) once when another import of the same source is running.
+        on_wait: Told (what, holder) when another import of the same source is running, or a table is locked.
         commit_rows: Rows of a commit.
 
     Raises:
@@ -83,7 +83,7 @@ def import_files(
         TableLockedError: another import of the same source took longer than an hour.
     """
     groups = _by_source(request)
-    writer = BronzeWriter(lake_root)
+    writer = BronzeWriter(lake_root, on_wait=on_wait)
     stamp_reader(request.time_format)
     context = Context(
         request=request,

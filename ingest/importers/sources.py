@@ -17,11 +17,7 @@ from ingest.importers.spotify import open_spotify, spotify_fields
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, its format and its columns. It may be opened as often as needed.
-
-    Raises:
-        ColumnNotGivenError, BadTemplateError, UnknownFormatError: on `of`.
-    """
+    """A file, its format and its columns. It may be opened as often as needed."""
 
     path: Path
     format: Format
@@ -30,7 +26,11 @@ class SourceFile:
 
     @classmethod
     def of(cls, path: Path, request: ImportRequest) -> "SourceFile":
-        """Find out how a file is to be read; it is opened only where the format needs a look inside."""
+        """Find out how a file is to be read; it is opened only where the format needs a look inside.
+
+        Raises:
+            ColumnNotGivenError, BadTemplateError, UnknownFormatError, BadDelimiterError, NotASpotifyExportError.
+        """
         kind = request.format_of(path)
         given = request.columns()
         fields = spotify_fields(path, given) if kind is Format.SPOTIFY else _named_fields(kind, given)

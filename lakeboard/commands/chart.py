@@ -40,9 +40,11 @@ class NoChartsError(BadRequestError):
     epilog="""\b
 Examples:
   lakeboard chart
-  lakeboard chart --window 1d --start 2013-07-04 --region JFK -n 20
-  lakeboard chart --window 1h --start 2013-07-04T18:00-04:00 --json
-  lakeboard chart --window 1d --start 2013-07-04 --version 3""",
+  lakeboard chart --window 1d --start 2013-03-10 --region US-NY -n 20
+  lakeboard chart --window 1h --start 2013-03-10T18:00-04:00 --json
+  lakeboard chart --window 1d --start 2013-11-03 --version 1
+
+The days are of the bundled flights (`lakeboard demo`).""",
 )
 @click.option("--window", type=click.Choice([g.value for g in Granularity]), default="1d", show_default=True)
 @click.option(

@@ -28,10 +28,12 @@ _MEANING = {
     "count",
     epilog="""\b
 Examples:
-  lakeboard count --item ATL --from 2013-07-04 --to 2013-07-05
-  lakeboard count --item ATL --from 2013-07-04T00:00Z --to 2013-07-04T12:00Z --region JFK --json
-  lakeboard count --item ATL --from 2013-07-01 --to 2013-08-01 --as-of 2026-11-14
-  lakeboard count --item ATL --from 2013-07-01 --to 2013-08-01 --as-of 3""",
+  lakeboard count --item ATL --from 2013-03-10 --to 2013-03-11
+  lakeboard count --item ATL --from 2013-03-10T00:00Z --to 2013-03-10T12:00Z --region US-NY --json
+  lakeboard count --item ATL --from 2013-03-01 --to 2013-12-01 --as-of 2026-11-14
+  lakeboard count --item ATL --from 2013-03-01 --to 2013-12-01 --as-of 1
+
+The days are of the bundled flights (`lakeboard demo`).""",
 )
 @click.option("--item", required=True, help="Id of the item.")
 @click.option("--from", "start", required=True, help="First hour, included: ISO 8601 with zone, or a date (UTC).")

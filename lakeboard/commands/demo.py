@@ -10,11 +10,10 @@ from domain.events import ALL_REGIONS
 from domain.windows import Granularity, Window
 from ingest.importers.request import Format, ImportRequest
 from ingest.importers.run import import_files
-from jobs.recount import nothing_new
 from lakeboard.commands.chart import print_chart
 from lakeboard.commands.import_progress import progress_display
 from lakeboard.commands.reading import open_reader
-from lakeboard.commands.recount import counted, request_of, summary
+from lakeboard.commands.recount import summary
 from lakeboard.settings import Settings
 
 SOURCE = "flights-sample"
@@ -32,16 +31,23 @@ What to try next (state is in {home}):
 (the command is .venv/bin/lakeboard in this folder; --help says more)"""
 
 
-@click.command("demo")
+@click.command(
+    "demo",
+    epilog="""\b
+Examples:
+  lakeboard demo                            the second time it only shows the chart
+  LAKEBOARD_HOME=/tmp/try lakeboard demo    in a lake of its own""",
+)
 @click.pass_obj
 def demo_command(settings: Settings, /) -> None:
     """Import the bundled flights from New York, count them exactly, prove it, and show a day's chart."""
+    from lakeboard.counting import recounted  # noqa: PLC0415  loads pyspark, which `--help` can do without
+
     with resources.as_file(resources.files("lakeboard") / "sample" / "flights.csv.gz") as path:
         click.echo("1. Import: flights are plays, destinations are items, the airport's state is the region")
         _import(settings, path)
     click.echo("2. Recount: exact numbers per hour and day, proofs, a release")
-    request = request_of(settings)
-    click.echo(summary(nothing_new(request) or counted(settings, request)))
+    click.echo(summary(recounted(settings)))
     click.echo("3. Read: the top destinations of 10 March 2013, the night the clocks went forward")
     with open_reader(settings) as reader:
         release = reader.releases.newest()

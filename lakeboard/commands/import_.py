@@ -1,5 +1,6 @@
 """`lakeboard import`: files into the lake."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ _COLUMN = "COLUMN"
 _NUMBERS = ("read", "accepted", "rejected", "new", "there before")
 
 
+def _names(choices: type[StrEnum]) -> list[str]:
+    """Return what users write; click would offer the names of the members."""
+    return [choice.value for choice in choices]
+
+
 @click.command(
     "import",
     epilog="""\b
@@ -31,7 +37,7 @@ A COLUMN may also be a template with column names in braces. Importing the same 
 and an import that was stopped goes on where it was.""",
 )
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option("--format", type=click.Choice([*Format]), help="Default: by the file's name.")
+@click.option("--format", type=click.Choice(_names(Format)), help="Default: by the file's name.")
 @click.option("--item", metavar=_COLUMN, help="What was played. Needed, but for --format spotify.")
 @click.option("--time", metavar=_COLUMN, help="When it was played. Needed, but for --format spotify.")
 @click.option("--region", metavar=_COLUMN, help="Where. Without it, or empty: ZZ, unknown.")
@@ -55,14 +61,14 @@ and an import that was stopped goes on where it was.""",
 )
 @click.option(
     "--ambiguous",
-    type=click.Choice([*Ambiguous]),
+    type=click.Choice(_names(Ambiguous)),
     default=Ambiguous.REFUSE.value,
     show_default=True,
     help="What to do with local times that the clock showed twice, in the night it was set back.",
 )
 @click.option(
     "--duration-unit",
-    type=click.Choice([*DurationUnit]),
+    type=click.Choice(_names(DurationUnit)),
     default=DurationUnit.MILLISECONDS.value,
     show_default=True,
 )
@@ -76,9 +82,7 @@ and an import that was stopped goes on where it was.""",
 )
 @JSON_OPTION
 @click.pass_obj
-def import_command(
-    settings: ReadingSettings, /, *, files: tuple[Path, ...], as_json: bool, **options: Any
-) -> None:
+def import_command(settings: ReadingSettings, /, *, files: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Import plays from CSV, JSON Lines, Parquet or Spotify exports, plain, gzip or zstd.
 
     Rows that cannot be taken go to bronze/rejects with the reason; nothing is left out silently. Run
@@ -130,11 +134,7 @@ def _remarks(file: FileSummary) -> list[str]:
     if file.rejected:
         reasons = sorted(file.rejected_by_reason.items(), key=lambda pair: (-pair[1], pair[0]))
         said = ", ".join(f"{reason} {rows:,}" for reason, rows in reasons)
-        lines.append(
-            f"{file.path.name}: {file.rejected:,} rejected: {said} (see `rejects` in `lakeboard sql`)."
-        )
+        lines.append(f"{file.path.name}: {file.rejected:,} rejected: {said} (see `rejects` in `lakeboard sql`).")
     if file.repeated is not None:
-        lines.append(
-            f"{file.path.name}: {file.repeated:,} merged: rows that repeat an earlier one count once."
-        )
+        lines.append(f"{file.path.name}: {file.repeated:,} merged: rows that repeat an earlier one count once.")
     return lines

@@ -1,15 +1,14 @@
 """`lakeboard recount`: count what is new, exactly, and release it."""
 
-from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobs.recount import RecountReport, RecountRequest, nothing_new, run
-from lakeboard.batch import started_spark
 from lakeboard.commands.reading import JSON_OPTION, clock_time, print_json
-from lakeboard.commands.steps import shown_steps
 from lakeboard.settings import Settings
+
+if TYPE_CHECKING:
+    from jobs.recount import RecountReport
 
 
 @click.command(
@@ -32,36 +31,16 @@ def recount_command(settings: Settings, /, *, full: bool, cause: str | None, as_
     Only hours with new events, changed copies or changed rules are computed. Nothing is published unless every
     proof holds; a run that was stopped is repaired by the next one.
     """
-    request = request_of(settings, full=full, cause=cause)
-    report = nothing_new(request) or counted(settings, request)
+    from lakeboard.counting import recounted  # noqa: PLC0415  loads pyspark, which `--help` can do without
+
+    report = recounted(settings, full=full, cause=cause)
     if as_json:
         print_json(_body(report))
     else:
         click.echo(summary(report))
 
 
-def request_of(settings: Settings, *, full: bool = False, cause: str | None = None) -> RecountRequest:
-    """Return the request that these settings stand for."""
-    return RecountRequest(
-        lake_root=settings.lake_root.absolute(),
-        rules=settings.rules(),
-        clock=settings.clock,
-        code_version=version("lakeboard"),
-        policy=settings.policy,
-        full=full,
-        cause=cause,
-    )
-
-
-def counted(settings: Settings, request: RecountRequest) -> RecountReport:
-    """Start Spark and recount, showing each step."""
-    with shown_steps() as steps:
-        steps.begin("start Spark")
-        with started_spark(settings) as spark:
-            return run(spark, request, on_step=steps.begin, on_wait=steps.wait)
-
-
-def summary(report: RecountReport) -> str:
+def summary(report: "RecountReport") -> str:
     """Say in a few words what a recount did."""
     release = report.release
     if not report.is_new:
@@ -72,7 +51,7 @@ def summary(report: RecountReport) -> str:
     )
 
 
-def _body(report: RecountReport) -> dict[str, Any]:
+def _body(report: "RecountReport") -> dict[str, Any]:
     row = report.release.to_row()
     return {
         "release": row["release"],

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,7 @@ pytestmark = pytest.mark.fast
 
 ROOT = Path(__file__).parents[2]
 ROOMS = tuple(
-    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "root_packages"
-    ]
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["root_packages"]
 )
 LONGEST_FUNCTION = 40  # lines of body, docstring not counted
 LONGEST_FILE = 300
@@ -29,9 +28,7 @@ Rule = Callable[[ast.Module, Path], Iterator[str]]
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("lint-imports")
-    return subprocess.run(
-        [program, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
+    return subprocess.run([program, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_no_room_imports_against_the_arrows() -> None:
@@ -83,7 +80,7 @@ def dotted(node: ast.expr) -> str:
 
 def uses(tree: ast.Module, modules: set[str], names: set[str]) -> Iterator[str]:
     """Each place that takes one of the names from one of the modules, dotted or by `from ... import`."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute) and node.attr in names and dotted(node.value) in modules:
             yield f"line {node.lineno}: {dotted(node)}"
         elif isinstance(node, ast.ImportFrom) and node.module in modules:
@@ -104,7 +101,7 @@ def the_clock_is_read_in_domain_clock_only(tree: ast.Module, file: Path) -> Iter
 
 def only_the_front_door_prints(tree: ast.Module, file: Path) -> Iterator[str]:
     if file.parts[0] != "lakeboard":
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Call) and dotted(node.func) == "print":
                 yield f"line {node.lineno}: print"
 
@@ -116,7 +113,7 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def functions_are_short(tree: ast.Module, file: Path) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > LONGEST_FUNCTION:
             yield f"line {node.lineno}: {node.name} has {body_lines(node)} lines"
 
@@ -129,8 +126,17 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def room_files() -> list[Path]:
-    return sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+@cache
+def parsed_rooms() -> dict[Path, ast.Module]:
+    """Every file of the rooms by its path from the root, parsed once for all rules."""
+    files = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+    return {file.relative_to(ROOT): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a tree, walked once for all rules."""
+    return tuple(ast.walk(tree))
 
 
 def found_in(rule: Rule, source: str, file: str) -> list[str]:
@@ -139,21 +145,16 @@ def found_in(rule: Rule, source: str, file: str) -> list[str]:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_every_file_of_the_rooms_keeps_the_rule(rule: Rule) -> None:
-    files = room_files()
-    broken = [
-        f"{file.relative_to(ROOT)} {place}"
-        for file in files
-        for place in rule(ast.parse(file.read_text(encoding="utf-8")), file.relative_to(ROOT))
-    ]
+    broken = [f"{file} {place}" for file, tree in parsed_rooms().items() for place in rule(tree, file)]
 
-    assert len(files) > len(ROOMS)
+    assert len(parsed_rooms()) > len(ROOMS)
     assert broken == []
 
 
 def test_no_file_of_the_rooms_is_longer_than_a_reader_can_hold() -> None:
-    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in room_files()}
+    lengths = {file: len((ROOT / file).read_text(encoding="utf-8").splitlines()) for file in parsed_rooms()}
 
-    assert {file.relative_to(ROOT): lines for file, lines in lengths.items() if lines > LONGEST_FILE} == {}
+    assert {file: lines for file, lines in lengths.items() if lines > LONGEST_FILE} == {}
 
 
 @pytest.mark.parametrize(

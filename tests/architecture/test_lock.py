@@ -39,9 +39,7 @@ def drift(lock: str, installed: dict[str, str]) -> list[str]:
 
 
 def without_hash(lock: str) -> list[str]:
-    return [
-        entry.split()[0] for entry in entries(lock) if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)
-    ]
+    return [entry.split()[0] for entry in entries(lock) if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)]
 
 
 def asked_for(lines: Iterable[str]) -> dict[str, str]:

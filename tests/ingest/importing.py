@@ -75,7 +75,7 @@ def contents(lake: Path) -> Mapping[str, list[dict[str, Any]]]:
 
 def _rows(lake: Path, table: Table, order: str) -> list[dict[str, Any]]:
     with LakeFiles(lake) as files:
-        rows = files.rows(f"SELECT * FROM {files.pin(table).scan()} ORDER BY {order}")  # noqa: S608
+        rows = files.rows(f"SELECT * FROM {files.pin(table).scan()} ORDER BY {order}")
     return [dict(zip(table.column_names, map(_in_utc, row), strict=True)) for row in rows]
 
 

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain.tables import PLAYS
 from ingest.importers.ledger import OtherContentError, OtherOptionsError
+from ingest.importers.request import Format, Progress
 from ingest.importers.run import import_files
 from ingest.manifest import (
     DamagedManifestError,
@@ -163,6 +165,20 @@ def test_two_files_of_one_import_may_begin_alike(tmp_path: Path) -> None:
     assert items(tmp_path / "lake") == ["a", "a", "b"]
 
 
+@pytest.mark.parametrize("names", ["axc", "a", ""])
+def test_a_file_that_changes_while_it_is_imported_is_noticed_before_it_is_committed(tmp_path: Path, names: str) -> None:
+    import_text(tmp_path, lines("a", "b"))
+    path = file_of(tmp_path, lines("a", "b", "c"))
+
+    def change_it(progress: Progress) -> None:
+        if progress.stage == "comparing":
+            file_of(tmp_path, lines(*names))
+
+    with pytest.raises(OtherContentError):
+        import_files(request_of(path), lake_root=tmp_path / "lake", clock=lambda: NOW, on_progress=change_it)
+    assert items(tmp_path / "lake") == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -182,6 +198,13 @@ def test_other_options_for_the_same_source_are_named(tmp_path: Path, options: di
     assert items(tmp_path / "lake") == ["a"]
 
 
+def test_options_that_mean_the_same_are_the_same(tmp_path: Path) -> None:
+    text = lines("a").replace(",", "\t")
+    import_text(tmp_path, text, "plays.tsv")
+
+    assert import_text(tmp_path, text, "plays.csv", delimiter="tab", format=Format.CSV).new_rows == 0
+
+
 def test_options_may_change_while_nothing_has_been_read(tmp_path: Path) -> None:
     import_text(tmp_path, HEADER)
 
@@ -189,10 +212,11 @@ def test_options_may_change_while_nothing_has_been_read(tmp_path: Path) -> None:
 
 
 def test_sources_do_not_know_each_other(tmp_path: Path) -> None:
-    for source in ("s", "S", "s/0", "日本"):
+    sources = ("s", "S", "s/0", "日本", "x" * 128, "x" * 127 + "y", "\U0010ffff" * 32)
+    for source in sources:
         assert import_text(tmp_path, lines("a"), source=source).new_rows == 1
 
-    assert len({play["event_id"] for play in plays(tmp_path / "lake")}) == 4
+    assert len({play["event_id"] for play in plays(tmp_path / "lake")}) == len(sources)
 
 
 def test_a_lost_manifest_is_not_taken_for_a_new_source(tmp_path: Path) -> None:
@@ -235,10 +259,36 @@ def test_a_second_import_of_a_source_waits_for_the_first(tmp_path: Path) -> None
     assert items(lake) == ["a"]
 
 
+@pytest.mark.parametrize("step", ["begin", "rejects"])
+def test_an_import_says_that_it_waits_for_a_locked_table(tmp_path: Path, step: str) -> None:
+    lake, path = tmp_path / "lake", file_of(tmp_path, lines("a"))
+    taken, waited, names = threading.Event(), threading.Event(), list[str]()
+
+    def other_process() -> None:
+        with locked(lake, PLAYS.name):
+            taken.set()
+            waited.wait(60)
+
+    def lock_at(reached: str) -> None:
+        if reached == step:
+            threading.Thread(target=other_process).start()
+            assert taken.wait(60)
+
+    def said(name: str, _holder: str) -> None:
+        names.append(name)
+        waited.set()
+
+    lock_at("begin")
+    import_files(request_of(path), lake_root=lake, clock=lambda: NOW, on_step=lock_at, on_wait=said)
+
+    assert names == [PLAYS.name]
+    assert items(lake) == ["a"]
+
+
 HISTORIES = st.lists(st.integers(0, 6), min_size=1, max_size=4).map(sorted)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sizes=HISTORIES, commit_rows=st.lists(st.integers(1, 4), min_size=4, max_size=4))
 def test_however_a_file_grew_the_rows_are_those_of_one_import(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], commit_rows: list[int]

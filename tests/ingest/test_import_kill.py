@@ -6,10 +6,23 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from ingest.manifest import load_manifest, manifest_path
-from tests.ingest.importing import HEADER, NOW, contents, file_of, import_into, plays, rejects
+from ingest.importers.ledger import OtherContentError
+from ingest.importers.request import Progress
+from ingest.importers.run import import_files
+from ingest.manifest import load_manifest, manifest_path, save_manifest
+from tests.ingest.importing import (
+    HEADER,
+    NOW,
+    contents,
+    file_of,
+    import_into,
+    plays,
+    rejects,
+    request_of,
+)
 
 ROOT = Path(__file__).parents[2]
 COMMIT_ROWS = 3
@@ -110,6 +123,36 @@ def test_a_rerun_may_commit_in_other_sizes(
     for table, rows in contents(lake).items():
         expected = [{**row, "writer_seq": 0} for row in undisturbed[0][table]]
         assert [{**row, "writer_seq": 0} for row in rows] == expected
+
+
+def test_nothing_is_committed_before_all_that_is_known_has_been_compared(tmp_path: Path) -> None:
+    lake, path = tmp_path / "lake", file_of(tmp_path, text_with(AHEAD))
+    killed_import(lake, path, at_step=5)  # rejects up to row 6 are there, plays up to row 3
+    changed = text_with(AHEAD).replace("d,2024-01-06", "x,2024-01-06")
+
+    def change_it(progress: Progress) -> None:
+        if progress.stage == "comparing":
+            file_of(tmp_path, changed)
+
+    with pytest.raises(OtherContentError):
+        import_files(
+            request_of(path, source="s"), lake_root=lake, clock=lambda: NOW, commit_rows=1, on_progress=change_it
+        )
+    assert [play["source_row"] for play in plays(lake)] == [0, 2]
+
+
+def test_rows_are_not_imported_twice_where_the_manifest_lacks_a_checkpoint(tmp_path: Path) -> None:
+    lake, path = tmp_path / "lake", file_of(tmp_path, text_with(AHEAD))
+    killed_import(lake, path, at_step=5)
+    manifest = load_manifest(lake, "s")
+    assert manifest is not None
+    (file,) = manifest.files
+    assert [checkpoint.rows for checkpoint in file.checkpoints] == [3, 6]  # plays end at 3
+    save_manifest(lake, manifest.with_file(msgspec.structs.replace(file, checkpoints=file.checkpoints[1:])))
+
+    import_into(lake, path, commit_rows=100, source="s")
+
+    assert [play["source_row"] for play in plays(lake)] == [0, 2, 3, 5, 6]
 
 
 def test_a_file_that_was_killed_before_anything_was_committed_may_be_another_one(tmp_path: Path) -> None:

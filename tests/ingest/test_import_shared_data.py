@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_one_listeners_year(tmp_path: Path) -> None:
 
 def test_coffee_is_merged_only_when_asked_and_then_it_is_said(tmp_path: Path) -> None:
     file = SHARED / "elasticoffee.jsonl"
-    options = {"item": "beverage", "time": "@timestamp", "region": "quadId"}
+    options: dict[str, Any] = {"item": "beverage", "time": "@timestamp", "region": "quadId"}
 
     as_it_is = import_into(tmp_path / "a", file, **options).files[0]
     merged = import_into(tmp_path / "b", file, dedup_by_content=True, **options).files[0]

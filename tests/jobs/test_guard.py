@@ -94,9 +94,7 @@ WRONG_PAIRS = {
 
 
 @pytest.mark.parametrize(("found", "names", "explains"), WRONG_PAIRS.values(), ids=WRONG_PAIRS.keys())
-def test_a_wrong_pair_is_named_in_one_sentence_with_a_next_step(
-    found: Versions, names: str, explains: str
-) -> None:
+def test_a_wrong_pair_is_named_in_one_sentence_with_a_next_step(found: Versions, names: str, explains: str) -> None:
     problems = check_versions(found)
 
     assert len(problems) == 1
@@ -183,9 +181,7 @@ def test_an_explicit_java_home_is_an_order_even_when_spark_cannot_run_on_it(proj
     java_25 = fake_java(project / "java-25", 'openjdk version "25.0.3"')
 
     home = find_java_home(project, java_home=str(java_25))
-    problems = check_versions(
-        replace(GOOD, java=found_versions(java_home=home, jars=[]).java, java_home=home)
-    )
+    problems = check_versions(replace(GOOD, java=found_versions(java_home=home, jars=[]).java, java_home=home))
 
     assert home == java_25
     assert len(problems) == 1

@@ -1,7 +1,7 @@
-# ruff: noqa: S608  all SQL here is of the test
+
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import duckdb
 import pyarrow as pa
@@ -30,7 +30,7 @@ PROOFS = {proof.name: proof for proof in
 def tables() -> Iterator[duckdb.DuckDBPyConnection]:
     """The model's lake as tables of DuckDB, under the names that the views of the real one have."""
     connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
     for table in ALL[:-1]:
         rows = pa.Table.from_pylist(MODEL.rows[table.name], schema=arrow_schema(table))
         connection.register("rows_of", rows)
@@ -186,11 +186,13 @@ _RULES = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(rules=_RULES, plays=st.lists(st.tuples(_MOMENTS, st.none() | st.integers(0, 3)), min_size=1, max_size=8))
-def test_the_rules_in_sql_are_the_rules(rules: Rules, plays: list[tuple[object, int | None]]) -> None:
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE p (event_time TIMESTAMPTZ, duration_ms BIGINT)")
-        connection.executemany("INSERT INTO p VALUES (?, ?)", plays)
-        judged = connection.execute(f"SELECT event_time, duration_ms, {too_short(rules)} FROM p").fetchall()
+def test_the_rules_in_sql_are_the_rules(
+    tables: duckdb.DuckDBPyConnection, rules: Rules, plays: list[tuple[datetime, int | None]]
+) -> None:
+    tables.execute("CREATE OR REPLACE TEMP TABLE p (event_time TIMESTAMPTZ, duration_ms BIGINT)")
+    tables.executemany("INSERT INTO p VALUES (?, ?)", plays)
+
+    judged = tables.execute(f"SELECT event_time, duration_ms, {too_short(rules)} FROM p").fetchall()
 
     assert all(short == rules.too_short(moment, duration) for moment, duration, short in judged)
 

@@ -1,5 +1,3 @@
-# ruff: noqa: S608  all SQL here is of the test
-
 import csv
 import io
 import json
@@ -15,8 +13,6 @@ from ingest.read_sql import SqlFailedError, SqlRefusedError, _confine, create_vi
 from lakeboard.commands.sql import sql_command
 from tests.command_line import ran, said
 from tests.lakes import ModelLake, Play, at, write_table
-
-pytestmark = pytest.mark.fast
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,6 @@ from lakeboard.commands.verify import verify_command
 from tests.command_line import ran, said
 from tests.lakes import ModelLake, Play, at, replace_table
 
-pytestmark = pytest.mark.fast
-
 
 def model() -> ModelLake:
     model = ModelLake()

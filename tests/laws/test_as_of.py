@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from domain.policy import Policy
@@ -50,7 +50,8 @@ def played(steps: list[tuple[list[Play], int, Rules]]) -> ModelLake:
     return model
 
 
-@settings(max_examples=15, deadline=None)
+# Every try writes a lake, so a failing one is shown as it was found: shrinking it would take minutes.
+@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(steps=st.lists(_STEPS, min_size=2, max_size=4), data=st.data())
 def test_any_chart_and_count_as_of_any_release_is_what_that_release_said(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[list[Play], int, Rules]], data: st.DataObject

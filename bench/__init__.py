@@ -1,0 +1,1 @@
+"""Benchmarks: one script a question of `make bench`. They print tables and assert results, never a time."""

@@ -1,0 +1,24 @@
+"""Runs a measurement in a process of its own: none warms up, or fills the memory of, the next one."""
+
+import resource
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+_KIB = 1024
+
+
+def in_child(measure: Callable[..., Answer], *arguments: object) -> Answer:
+    """Call a function of a module in a new interpreter and return its answer; what it raises is raised here."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as child:
+        return child.submit(measure, *arguments).result()
+
+
+def peak_memory_bytes() -> int:
+    """Return the most memory this process held so far.
+
+    Linux starts a child's peak with what its parent held when it started it, so parents here hold no data.
+    """
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB

@@ -1,0 +1,49 @@
+"""One Spark session for the whole run, made for many small jobs."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.guard import find_java_home, jar_paths
+from jobs.settings import BatchSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Small jobs spend their time on compiling generated code: interpreting is twice as fast for them.
+SMALL_JOBS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """In a run of fast tests only, leave out files without any: importing them would load Spark for seconds."""
+    if config.option.markexpr != "fast" or collection_path.suffix != ".py":
+        return None
+    return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
+
+
+def batch_settings(scratch: Path) -> BatchSettings:
+    """Settings as set-up made them; the tests that need Spark can't run without it."""
+    java_home = find_java_home(java_home=os.environ.get("JAVA_HOME"), search_path=os.environ.get("PATH"))
+    assert java_home is not None, "no Java: run make setup"
+    jars = tuple(jar_paths())
+    assert jars, "no Delta jars: run make setup"
+    return BatchSettings(
+        lake_root=scratch, java_home=java_home, jars=jars, scratch=scratch, driver_memory="2g", extra_conf=SMALL_JOBS
+    )
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    from jobs.sessions import spark_session  # noqa: PLC0415  fast runs are free of pyspark
+
+    with spark_session(batch_settings(tmp_path_factory.mktemp("spark"))) as session:
+        yield session

@@ -1,0 +1,169 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from lakeboard.settings import DEFAULT_HOME, InvalidSettingError, Settings, settable
+
+pytestmark = pytest.mark.fast
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+# A value that is not the default, as the environment has it and as the settings have it.
+OTHER: dict[str, tuple[str, object]] = {
+    "driver_memory": ("512m", "512m"),
+    "shuffle_partitions": ("8", 8),
+    "spark_master": ("local[2]", "local[2]"),
+    "accelerator": ("true", True),
+    "java_home": ("/opt/java", "/opt/java"),
+    "jars": ("/opt/jars", Path("/opt/jars")),
+}
+
+
+def loaded(home: Path, toml: str = "", **environment: str) -> Settings:
+    """Settings of a home with this file, and of these variables alone."""
+    home.mkdir(exist_ok=True)
+    (home / "lakeboard.toml").write_text(toml, encoding="utf-8")
+    return Settings.load({"LAKEBOARD_HOME": str(home), **environment})
+
+
+def problem_of(home: Path, toml: str = "", **environment: str) -> InvalidSettingError:
+    with pytest.raises(InvalidSettingError) as caught:
+        loaded(home, toml, **environment)
+    assert "\n" not in str(caught.value)
+    assert "docs/settings.md" in str(caught.value)
+    return caught.value
+
+
+def test_without_file_and_variables_everything_is_as_documented() -> None:
+    assert Settings.load({}) == Settings(
+        home=Path(".lakeboard"),
+        driver_memory="4g",
+        shuffle_partitions=4,
+        spark_master="local[*]",
+        accelerator=False,
+        java_home=None,
+        jars=None,
+        search_path="",
+    )
+    assert Path(".lakeboard") == DEFAULT_HOME
+
+
+def test_every_setting_has_another_value_to_test_with() -> None:
+    assert set(OTHER) == set(settable())
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_each_setting_is_taken_from_the_file(tmp_path: Path, name: str) -> None:
+    written, value = OTHER[name]
+    literal = written if name in ("shuffle_partitions", "accelerator") else f'"{written}"'
+
+    settings = loaded(tmp_path, f"{name} = {literal}")
+
+    assert getattr(settings, name) == value
+    assert getattr(Settings(), name) != value
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_each_setting_is_taken_from_the_environment(tmp_path: Path, name: str) -> None:
+    written, value = OTHER[name]
+
+    assert getattr(loaded(tmp_path, **{f"LAKEBOARD_{name.upper()}": written}), name) == value
+
+
+def test_the_environment_wins_and_leaves_other_values_of_the_file(tmp_path: Path) -> None:
+    toml = 'driver_memory = "8g"\nshuffle_partitions = 6'
+
+    settings = loaded(tmp_path, toml, LAKEBOARD_DRIVER_MEMORY="2g")
+
+    assert (settings.driver_memory, settings.shuffle_partitions) == ("2g", 6)
+
+
+def test_an_empty_variable_is_not_set(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, "accelerator = true", LAKEBOARD_ACCELERATOR="", LAKEBOARD_UNKNOWN="", JAVA_HOME="")
+
+    assert settings.accelerator
+    assert settings.java_home is None
+    assert Settings.load({"LAKEBOARD_HOME": ""}).home == DEFAULT_HOME
+
+
+def test_java_home_is_taken_before_JAVA_HOME(tmp_path: Path) -> None:  # noqa: N802  two different names
+    assert loaded(tmp_path, JAVA_HOME="/a").java_home == "/a"
+    assert loaded(tmp_path, 'java_home = "/b"', JAVA_HOME="/a").java_home == "/b"
+
+
+def test_home_is_where_the_file_and_all_state_is(tmp_path: Path) -> None:
+    settings = loaded(tmp_path / "elsewhere", "shuffle_partitions = 5", PATH="/bin")
+
+    assert settings.shuffle_partitions == 5
+    assert settings.lake_root == tmp_path / "elsewhere" / "lake"
+    assert settings.rules_file == tmp_path / "elsewhere" / "rules.toml"
+    assert settings.search_path == "/bin"
+
+
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        ("driver_memori = '8g'", "there is no setting 'driver_memori': there are driver_memory, "),
+        ("search_path = '/bin'", "there is no setting 'search_path'"),
+        ("home = '/srv'", "home is set by LAKEBOARD_HOME only"),
+        ("[spark]\ndriver_memory = '8g'", "there is no setting 'spark'"),
+        ("shuffle_partitions = 'many'", "shuffle_partitions must be a whole number from 1 on, not 'many'"),
+        ("shuffle_partitions = 0", "shuffle_partitions must be a whole number from 1 on, not 0"),
+        ("driver_memory = 8", "driver_memory must be a size of memory such as 4g or 512m, not 8"),
+        ("driver_memory = '8 GB'", "driver_memory must be a size of memory"),
+        ("accelerator = 'perhaps'", "accelerator must be true or false, not 'perhaps'"),
+        ("spark_master = ''", "spark_master must be a Spark master"),
+        ("java_home = 17", "java_home must be the path of a Java home, not 17"),
+        ("jars = 1", "jars must be the path of a folder, not 1"),
+        ("driver_memory = ", "is no TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_the_file(tmp_path: Path, toml: str, words: str) -> None:
+    problem = problem_of(tmp_path, toml)
+
+    assert problem.source == str(tmp_path / "lakeboard.toml")
+    assert words in problem.problem
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("LAKEBOARD_DRIVER_MEMORI", "8g", "there is no setting 'driver_memori'"),
+        ("LAKEBOARD_SEARCH_PATH", "/bin", "there is no setting 'search_path'"),
+        ("LAKEBOARD_SHUFFLE_PARTITIONS", "4.5", "must be a whole number from 1 on, not '4.5'"),
+        ("LAKEBOARD_DRIVER_MEMORY", "lots", "must be a size of memory such as 4g or 512m, not 'lots'"),
+        ("LAKEBOARD_ACCELERATOR", "perhaps", "must be true or false, not 'perhaps'"),
+    ],
+)
+def test_a_mistake_in_the_environment_is_named_with_its_variable(
+    tmp_path: Path, variable: str, value: str, words: str
+) -> None:
+    problem = problem_of(tmp_path, "shuffle_partitions = 5", **{variable: value})
+
+    assert problem.source == variable
+    assert words in problem.problem
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "lakeboard.toml"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InvalidSettingError, match=r"lakeboard\.toml: is no TOML"):
+        Settings.load({"LAKEBOARD_HOME": str(tmp_path)})
+
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InvalidSettingError, match=r"lakeboard\.toml: cannot be read"):
+        Settings.load({"LAKEBOARD_HOME": str(tmp_path)})
+
+
+def test_unset_settings_do_not_look_at_what_was_chosen(tmp_path: Path) -> None:
+    environment = {"LAKEBOARD_HOME": str(tmp_path), "LAKEBOARD_NONSENSE": "1", "PATH": "/bin", "JAVA_HOME": "/java"}
+    (tmp_path / "lakeboard.toml").write_text("nonsense", encoding="utf-8")
+
+    assert Settings.unset(environment) == Settings(home=tmp_path, search_path="/bin", java_home="/java")
+
+
+def test_the_page_has_one_heading_for_each_setting() -> None:
+    headings = re.findall(r"^### (\S+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert headings == ["home", *settable()]
