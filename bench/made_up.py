@@ -21,9 +21,9 @@ from ingest.manifest import log_id, writer_id
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 SOURCE = "bench"
-_SEED = 20260302
-_REGIONS = ("BR", "DE", "FR", "GB", "IN", "JP", "MX", "US")
-_LISTENERS = 200_000
+SEED = 20260302
+_REGIONS = pa.array(["BR", "DE", "FR", "GB", "IN", "JP", "MX", "US"])
+_LISTENERS = pa.array([f"listener-{number:06d}" for number in range(200_000)])
 _LONGEST_MS = 400_000
 _MICROSECOND = timedelta(microseconds=1)
 _HOUR_US = 3_600_000_000
@@ -56,7 +56,7 @@ class Batch:
 
 
 def batches(
-    rows: int, *, of_rows: int, span: timedelta, start: datetime = START, shape: Shape | None = None
+    rows: int, *, of_rows: int, span: timedelta, start: datetime = START, shape: Shape | None = None, seed: int = SEED
 ) -> Iterator[Batch]:
     """Yield plays in batches that follow each other in time, as files or commits of a real source do.
 
@@ -66,9 +66,10 @@ def batches(
         span: Span of event time over which all of them lie, evenly.
         start: Where it begins, UTC.
         shape: What they are like.
+        seed: Plays of two seeds share no id.
     """
     shape = shape or Shape()
-    random = np.random.default_rng(_SEED)
+    random = np.random.default_rng(seed)
     names = _item_names(shape.items)
     shares = np.cumsum(1.0 / np.arange(1, shape.items + 1))
     before: pa.Table | None = None
@@ -124,8 +125,8 @@ def _said(random: np.random.Generator, items: pa.Array, times: Int64s) -> pa.Tab
             "id_hash": pa.array(identity[:, :8].copy().view(np.int64).reshape(rows)),
             "payload_hash": pa.array(random.integers(-(2**63), 2**63, rows)),
             "item_id": items,
-            "region": _picked(random, list(_REGIONS), rows),
-            "user_id": _picked(random, [f"listener-{n:06d}" for n in range(_LISTENERS)], rows),
+            "region": _picked(random, _REGIONS, rows),
+            "user_id": _picked(random, _LISTENERS, rows),
             "event_time": pa.array(times).cast(pa.timestamp("us", "UTC")),
             "event_date": pa.array(days).cast(pa.date32()),
             "event_hour": pa.array((times % _DAY_US // _HOUR_US).astype(np.int32)),
@@ -143,8 +144,8 @@ def _hex_texts(identity: npt.NDArray[np.uint8]) -> pa.Array:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(digits))
 
 
-def _picked(random: np.random.Generator, names: list[str], rows: int) -> pa.Array:
-    return pa.array(names, pa.string()).take(pa.array(random.integers(0, len(names), rows)))
+def _picked(random: np.random.Generator, names: pa.Array, rows: int) -> pa.Array:
+    return names.take(pa.array(random.integers(0, len(names), rows)))
 
 
 def _item_names(items: int) -> pa.Array:

@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-# The location of a scan in a plan is cut at so many characters; a path must fit.
-CONFIGURATION = {"spark.sql.maxMetadataStringLength": "2000"}
+# Plans must show a path in full, and no query may be forgotten before it is asked for.
+CONFIGURATION = {"spark.sql.maxMetadataStringLength": "2000", "spark.sql.ui.retainedExecutions": "100000"}
 LOGS = "logs of the tables"
 _LOCATION = re.compile(r"Location: \S+\(\d+ paths?\)\[file:([^\],]+)")
 _FILES = "number of files read"
@@ -33,7 +33,7 @@ class Scans:
 
     def __init__(self, spark: SparkSession, lake_root: Path) -> None:
         # No public way leads there: the metrics of finished queries are in the JVM only.
-        self._context: Any = spark.sparkContext._jsc.sc()  # type: ignore[union-attr]
+        self._context: Any = spark.sparkContext._jsc.sc()
         self._store: Any = spark._jsparkSession.sharedState().statusStore()
         self._root = str(lake_root)
         self._seen = self._finished()
@@ -42,8 +42,8 @@ class Scans:
         """Return what was read since the last call, by table; all tables' logs count as one."""
         first, self._seen = self._seen, self._finished()
         reads: dict[str, Read] = defaultdict(Read)
-        for place in range(first, self._seen):
-            for location, metrics in self._scans(self._store.executionsList().apply(place).executionId()):
+        for execution in self._executions(first, self._seen):
+            for location, metrics in self._scans(execution.executionId()):
                 read = reads[self._table(location)]
                 read.files += metrics.get(_FILES, 0)
                 read.rows += metrics.get(_ROWS, 0)
@@ -53,6 +53,10 @@ class Scans:
         """Return how many queries there were, once everything they told has arrived."""
         self._context.listenerBus().waitUntilEmpty()
         return int(self._store.executionsCount())
+
+    def _executions(self, first: int, end: int) -> Iterator[Any]:
+        if end > first:  # a list of none cannot be asked for
+            yield from _items(self._store.executionsList(first, end - first))
 
     def _scans(self, execution: int) -> Iterator[tuple[str, dict[str, int]]]:
         """Yield the location and the metrics of each scan of files in a query."""

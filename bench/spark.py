@@ -1,7 +1,8 @@
 """Starts Spark for a benchmark, with the settings of this machine but a home of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -24,10 +25,12 @@ def has_accelerator() -> bool:
 
 
 @contextmanager
-def session(home: Path, *, accelerator: bool = False) -> Iterator[SparkSession]:
+def session(
+    home: Path, *, accelerator: bool = False, extra_conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Start a session as the command line does; what it spills goes below `home`."""
     chosen = msgspec.structs.replace(Settings.load(), home=home, accelerator=accelerator)
-    with spark_session(batch_settings(chosen)) as spark:
+    with spark_session(replace(batch_settings(chosen), extra_conf=extra_conf or {})) as spark:
         yield spark
 
 

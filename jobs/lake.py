@@ -47,7 +47,8 @@ class Lake:
         self.spark = spark
         self.root = root
         # A session that lives on may remember a log as it was before somebody replaced a commit of it.
-        spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # noqa: SLF001
+        jvm: Any = spark.sparkContext._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
     def bronze(self, position: BronzePosition) -> DataFrame:
         """Return `bronze/plays` at a pinned version: appends and compaction since then are not seen."""

@@ -66,8 +66,11 @@ def prove(staged: Staged, plan: Plan) -> Mapping[str, str]:
     failing = reduce(DataFrame.unionAll, checks.values()).limit(1000).collect()
     contradictions = [Contradiction(**row.asDict()) for row in failing]
     growth = proofs.received_growth(staged.old_hourly, staged.hourly).collect()[0]["growth"]
-    if growth != plan.new_events:
-        detail = f"the hours grew by {growth} events, the files of bronze by {plan.new_events}"
+    if not growth == staged.new_rows == plan.new_events:
+        detail = (
+            f"the files of bronze grew by {plan.new_events} events, "
+            f"its writers' positions say {staged.new_rows} are new, and the hours grew by {growth}"
+        )
         contradictions.append(Contradiction("bronze_growth", HOURLY_COUNTS.name, None, None, detail))
     if contradictions:
         raise ProofFailedError(contradictions)

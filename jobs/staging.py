@@ -28,9 +28,10 @@ FEW_EVENTS = 1_000_000
 
 @dataclass(slots=True, kw_only=True)
 class Staged:
-    """Frames of one recount; columns as in `domain/tables.py`."""
+    """Frames of one recount; columns as in `domain/tables.py`. `new_rows`: found by their writers' positions."""
 
     touched: Touched
+    new_rows: int
     hours_condition: str
     days_condition: str
     charts_condition: str
@@ -63,14 +64,21 @@ class Stager:
     def stage(self) -> Staged:
         """Compute all frames; what several later steps need is cached."""
         self.on_step("find new events")
-        new_hours = self._hours(self.plays.where(self.plan.is_new())) if self.plan.advances else frozenset()
+        new_rows = self._new_rows()
         self.on_step("find copies")
         candidates = self._keep(self._candidates())
         remembered = self._keep(self._remembered(candidates))
         decided = self._keep(copies_left_out(candidates, remembered))
-        touched = self._touched(new_hours, decided, remembered)
+        touched = self._touched(frozenset(new_rows), decided, remembered)
         self.on_step("count hours")
-        return self._staged(touched, candidates, decided)
+        return self._staged(touched, candidates, decided, sum(new_rows.values()))
+
+    def _new_rows(self) -> dict[Hour, int]:
+        """Rows that no release has counted, by the hour they belong to."""
+        if not self.plan.advances:
+            return {}
+        new = self.plays.where(self.plan.is_new()).groupBy("event_date", "event_hour").agg(F.count("*").alias("rows"))
+        return {(row["event_date"], row["event_hour"]): row["rows"] for row in new.collect()}
 
     def _candidates(self) -> DataFrame:
         """Rows of bronze that share their id's hash with another one, at least one of them new."""
@@ -126,7 +134,7 @@ class Stager:
             hours |= self._hours(self.plays.where(days & within))
         return hours
 
-    def _staged(self, touched: Touched, candidates: DataFrame, decided: DataFrame) -> Staged:
+    def _staged(self, touched: Touched, candidates: DataFrame, decided: DataFrame, new_rows: int) -> Staged:
         hours, days = hours_condition(touched.hours), days_condition(touched.days)
         of_charts, of_states = charts_condition(touched.hours), days_condition(touched.days_of_states)
         left_out = self._keep(self._left_out(hours, decided))
@@ -141,6 +149,7 @@ class Stager:
         changed = self._keep(changed_charts(new_charts, old_charts))
         return Staged(
             touched=touched,
+            new_rows=new_rows,
             hours_condition=hours,
             days_condition=days,
             charts_condition=of_charts,
@@ -200,7 +209,6 @@ class Stager:
         return before.where(F.lit(False)) if self.plan.full else before
 
     def _hours(self, rows: DataFrame) -> frozenset[Hour]:
-        """The one place where rows become a set of hours in this process."""
         found = rows.select("event_date", "event_hour").distinct().collect()
         return frozenset((row["event_date"], row["event_hour"]) for row in found)
 

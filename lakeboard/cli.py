@@ -1,7 +1,6 @@
 """`lakeboard`: the command line. Each command's module is loaded only when it is asked for."""
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -126,9 +125,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except LakeboardError as error:
         click.echo(f"lakeboard: {error}", err=True)
         sys.exit(BAD_USE if isinstance(error, BadRequestError) else FAILED)
-    except BrokenPipeError:  # who read our output has seen enough, as in `lakeboard sql ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains while it flushes at its end
-        sys.exit(FAILED)
     except OSError as error:
         click.echo(f"lakeboard: {_machine_failure(error)}", err=True)
         sys.exit(FAILED)

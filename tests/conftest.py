@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from jobs.guard import find_java_home, jar_paths
 from jobs.settings import BatchSettings
@@ -23,9 +24,20 @@ SMALL_JOBS = {
 }
 
 
+def only_fast(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "fast")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples where all tests together have 10 s; no deadline, as first calls load libraries for seconds."""
+    settings.register_profile("fast", deadline=None, max_examples=15)
+    settings.register_profile("every test", deadline=None, max_examples=100)
+    settings.load_profile("fast" if only_fast(config) else "every test")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """In a run of fast tests only, leave out files without any: importing them would load Spark for seconds."""
-    if config.option.markexpr != "fast" or collection_path.suffix != ".py":
+    if not only_fast(config) or collection_path.suffix != ".py":
         return None
     return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
 

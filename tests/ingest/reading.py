@@ -9,7 +9,7 @@ from ingest.importers.chunks import Chunk, Reader
 from ingest.importers.columns import Field, Fields
 
 FIELDS = Fields(item=Field.parse("item"), time=Field.parse("time"))
-IN_TINY_BLOCKS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+IN_TINY_BLOCKS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def rows_of(reader: Reader) -> list[tuple[Any, ...]]:

@@ -33,14 +33,14 @@ def random_plays(choose: random.Random, how_many: int) -> list[Play]:
     ]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_history_of_recounts_equals_one_count_of_everything(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
     model = ModelLake(policy=POLICY)
     before: list[Play] = []
     frontier = at(0)
 
-    for release in range(1, 5):
+    for release in range(1, 4):
         fresh = random_plays(choose, choose.choice([1, 12, 30]))
         repeats = choose.sample(before, min(len(before), choose.randrange(4)))
         before += fresh

@@ -69,7 +69,7 @@ BROKEN: dict[str, Callable[[Right], DataFrame]] = {
         changed(changed(r.hourly, "counted", F.lit(-1)), "excluded", F.col("received") + 1)
     ),
     "a copy not booked": lambda r: proofs.left_out_is_booked(
-        changed(r.hourly, "duplicates_events", F.lit(0)), r.left_out
+        changed(r.hourly, "conflicts_events", F.lit(0)), r.left_out
     ),
     "a copy booked for an hour without one": lambda r: proofs.left_out_is_booked(
         r.hourly, r.left_out.where("event_hour = 9")
