@@ -9,7 +9,6 @@ it is flat as well, but for `silver/left_out`, which is kept for ever.
 """
 
 import argparse
-import statistics
 import tempfile
 import time
 from collections import defaultdict
@@ -92,7 +91,8 @@ def _measured(spark: SparkSession, lake_root: Path, days: int, events_an_hour: i
     first = time.perf_counter() - began
     say(f"{first:7.1f} s  {name}: first recount")
     touched = [_touch(spark, lake_root, days, number) for number in range(rounds)]
-    say(f"{statistics.median(one.total for one in touched):7.1f} s  {name}: one late event, median of {rounds}")
+    seconds = ", ".join(f"{one.total:.1f}" for one in touched)
+    say(f"{sum(one.total for one in touched):7.1f} s  {name}: late events, one after the other ({seconds})")
     with LakeFiles(lake_root) as files:
         bronze = files.pin(PLAYS)
     return Measured(days=days, events=bronze.rows, bronze_files=len(bronze.files), first=first, rounds=touched)
@@ -182,11 +182,8 @@ def _print_seconds(measured: Sequence[Measured]) -> None:
 def _print_reads(measured: Sequence[Measured]) -> None:
     """Print files and rows read: the id search apart from everything else."""
     by_place = [_places(one.typical) for one in measured]
-    places = sorted({place for of in by_place for place in of}, key=lambda place: (place[1] == LOGS, place))
-    rows = [
-        [f"{table}, {part}", *(f"{of[part, table].files:,} / {of[part, table].rows:,}" for of in by_place)]
-        for part, table in places
-    ]
+    places = sorted({place for of in by_place for place in of}, key=lambda place: (place[0] == LOGS, place))
+    rows = [[", ".join(place), *(f"{of[place].files:,} / {of[place].rows:,}" for of in by_place)] for place in places]
     print_table(
         "Files / rows read for it, by Spark's metrics",
         ["table, part of the recount", *(_days(one) for one in measured)],
@@ -202,11 +199,11 @@ def _print_written(measured: Sequence[Measured]) -> None:
 
 
 def _places(touched: Touched) -> Mapping[tuple[str, str], Read]:
-    """Return what was read by (part of the recount, table)."""
+    """Return what was read by (table, part of the recount)."""
     sums: dict[tuple[str, str], Read] = defaultdict(Read)
     for step, reads in touched.reads.items():
         for table, read in reads.items():
-            total = sums["id search" if step == _ID_SEARCH else "all but it", table]
+            total = sums[table, "id search" if step == _ID_SEARCH else "all but it"]
             total.files += read.files
             total.rows += read.rows
     return sums

@@ -50,6 +50,7 @@ def _builder(settings: BatchSettings) -> SparkSession.Builder:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # no .crc beside each file
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -70,8 +71,10 @@ def _builder(settings: BatchSettings) -> SparkSession.Builder:
 
 
 def _java_options(settings: BatchSettings) -> str:
+    # Hadoop runs chmod for every file it makes: one process each, not two.
+    forks = "-Djdk.lang.Process.launchMechanism=VFORK"
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-    return f"{quiet} {settings.extra_conf.get('spark.driver.extraJavaOptions', '')}".strip()
+    return f"{quiet} {forks} {settings.extra_conf.get('spark.driver.extraJavaOptions', '')}".strip()
 
 
 @contextmanager

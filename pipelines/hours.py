@@ -1,13 +1,12 @@
 """Sets of UTC hours as conditions on the partition columns `event_date` and `event_hour`."""
 
-from collections import defaultdict
 from collections.abc import Collection
 from datetime import date
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from domain.windows import Granularity
+from domain.windows import EPOCH, Granularity
 
 Hour = tuple[date, int]
 NO_ROWS = "event_date IS NULL"  # event_date is never NULL, so this holds for no row
@@ -16,16 +15,13 @@ NO_ROWS = "event_date IS NULL"  # event_date is never NULL, so this holds for no
 def hours_condition(hours: Collection[Hour]) -> str:
     """Return SQL that holds exactly for rows of these hours.
 
-    Days with the same hours share one term: flat ORs made replacing 8,000 hours six times slower.
+    Days prune folders; the hour itself is one number in one list. Thousands of ORs instead made Spark's code
+    generator give up.
     """
-    by_day: dict[date, set[int]] = defaultdict(set)
-    for day, hour in hours:
-        by_day[day].add(hour)
-    days_of: dict[tuple[int, ...], list[date]] = defaultdict(list)
-    for day, of_day in by_day.items():
-        days_of[tuple(sorted(of_day))].append(day)
-    terms = [f"({days_condition(days)} AND event_hour IN ({_listed(hs)}))" for hs, days in sorted(days_of.items())]
-    return " OR ".join(terms) or NO_ROWS
+    if not hours:
+        return NO_ROWS
+    numbers = ", ".join(str((day - EPOCH.date()).days * 24 + hour) for day, hour in sorted(hours))
+    return f"{days_condition({day for day, _ in hours})} AND unix_date(event_date) * 24 + event_hour IN ({numbers})"
 
 
 def days_condition(days: Collection[date]) -> str:
@@ -48,7 +44,3 @@ def charts_condition(hours: Collection[Hour]) -> str:
 def starts_at(hour: Column) -> Column:
     """Return the moment at which this hour of `event_date` starts, whatever the session's time zone."""
     return F.timestamp_seconds(F.unix_date("event_date").cast("bigint") * 86400 + hour * 3600)
-
-
-def _listed(hours: Collection[int]) -> str:
-    return ", ".join(map(str, sorted(hours)))
