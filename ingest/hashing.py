@@ -18,6 +18,7 @@ from domain.windows import EPOCH
 ID_SEED = 0x6C616B65626F6172
 PAYLOAD_SEED = 0x7061796C6F616473
 CONTENT_SEED = 0x636F6E74656E7473
+PARTITION_SEED = 0x7061727469746E73  # another one than of ids: copies of an id must not choose their sketch cells too
 _BETWEEN = "\x1f"  # no id can hold it
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -33,6 +34,16 @@ def id_hash(event_id: str) -> int:
 def id_hashes(event_ids: pa.Array) -> pa.Array:
     """Return `id_hash` of each id, as int64."""
     return _hashes(event_ids, ID_SEED)
+
+
+def partition_number(key: str, partitions: int) -> int:
+    """Return the log partition of an item or player: xxh3-64 of its UTF-8 bytes with `PARTITION_SEED`, modulo.
+
+    Args:
+        key: Item id of a play, player id of a score, NFC.
+        partitions: How many the log has; fixed for a log id.
+    """
+    return xxhash.xxh3_64_intdigest(key.encode(), seed=PARTITION_SEED) % partitions
 
 
 def payload_hash(

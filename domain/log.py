@@ -1,0 +1,186 @@
+"""The event log as every part sees it: partitions, positions, and the port that an engine puts behind them.
+
+Positions are integers and are compared as integers. A log has an identity of its own: a lost or replaced log is
+another log, and nothing that was read from the first says anything about the second.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, Protocol, Self
+
+from domain.errors import LakeboardError
+
+_SEQUENCES_A_MS = 2**20
+
+
+class Stream(StrEnum):
+    """Kinds of event that have partitions of their own."""
+
+    PLAYS = "plays"  # by hash of the item's id
+    SCORES = "scores"  # by hash of the player's id
+
+
+class Partition(NamedTuple):
+    """One ordered part of the log."""
+
+    stream: Stream
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.stream.value}:{self.number}"
+
+
+class EntryId(NamedTuple):
+    """Where an entry stands in its partition: the log server's milliseconds since 1970 UTC, and a counter in them."""
+
+    ms: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.ms}-{self.sequence}"
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Self:
+        """Read `<ms>-<sequence>`."""
+        ms, _, sequence = (text.decode() if isinstance(text, bytes) else text).partition("-")
+        return cls(int(ms), int(sequence))
+
+    @property
+    def version(self) -> int:
+        """The same place as one integer of 63 bits that grows with it: the version of a Delta transaction.
+
+        Raises:
+            OverflowError: more than 2^20 entries in one millisecond.
+        """
+        if not 0 <= self.sequence < _SEQUENCES_A_MS:
+            message = f"entry {self} has no place in a version: its counter is above {_SEQUENCES_A_MS - 1}"
+            raise OverflowError(message)
+        return self.ms * _SEQUENCES_A_MS + self.sequence
+
+    @classmethod
+    def of_version(cls, version: int) -> Self:
+        """Return the place behind a version; before the first transaction (-1) it is the log's beginning."""
+        return cls(*divmod(version, _SEQUENCES_A_MS)) if version >= 0 else cls(0, 0)
+
+
+BEGINNING = EntryId(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: many events of one partition, accepted together."""
+
+    id: EntryId
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one read of a partition found.
+
+    Attributes:
+        entries: In order, all after the place that was asked for.
+        at: The log server's clock just before the read, UTC.
+        reached_end: Nothing more was in the partition at that moment.
+    """
+
+    entries: Sequence[Entry]
+    at: datetime
+    reached_end: bool
+
+
+class EventLog(Protocol):
+    """A durable, partitioned log. Appended once means on disk; what was trimmed cannot be read by mistake."""
+
+    @property
+    def log_id(self) -> str:
+        """Identity of the log; another one means that all positions start over."""
+
+    def partitions(self, stream: Stream) -> Sequence[Partition]:
+        """Return the partitions of a stream; their number never changes for a log id."""
+
+    def append(self, entries: Sequence[tuple[Partition, bytes]]) -> Sequence[EntryId]:
+        """Append entries; they are on disk when this returns."""
+
+    def read(self, partition: Partition, *, after: EntryId, limit: int) -> Reading:
+        """Read up to `limit` entries after a place (exclusive)."""
+
+    def end_offsets(self, stream: Stream) -> Mapping[Partition, EntryId]:
+        """Return the last entry each partition ever had, trimmed ones included; the beginning if it had none."""
+
+    def commit_offsets(self, reader: str, offsets: Mapping[Partition, EntryId]) -> None:
+        """Say up to where (inclusive) a reader needs nothing any more."""
+
+    def trim(self, partition: Partition) -> EntryId:
+        """Drop what no reader needs any more; return the last entry dropped so far."""
+
+
+class LogUnavailableError(LakeboardError):
+    """The log server cannot be reached or does not answer in time: what was being appended may or may not be there."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the event log at {self.address} does not answer ({self.reason}): start it with `lakeboard up`, "
+            "or set log_url to where it runs; sending the same events again is safe"
+        )
+
+
+class LogFullError(LakeboardError):
+    """The log refuses events before it runs out of memory or disk."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the event log takes no events for now: {self.reason}; see docs/runbook.md"
+
+
+class LogReplacedError(LakeboardError):
+    """Another log stands where ours was, or ours lost its end: positions in it mean nothing any more."""
+
+    def __init__(self, expected: str, found: str) -> None:
+        super().__init__(expected, found)
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"the event log was replaced: expected {self.expected}, found {self.found}; readers start over"
+
+
+class TrimmedError(LakeboardError):
+    """A reader asked for entries that were dropped: going on would leave a silent hole."""
+
+    def __init__(self, partition: str, after: str, trimmed_through: str) -> None:
+        super().__init__(partition, after, trimmed_through)
+        self.partition = partition
+        self.after = after
+        self.trimmed_through = trimmed_through
+
+    def __str__(self) -> str:
+        return (
+            f"partition {self.partition} was trimmed through {self.trimmed_through}, but the reader stands at "
+            f"{self.after}: the entries between are in the lake only; start the reader over from the lake"
+        )
+
+
+class UnsafeLogServerError(LakeboardError):
+    """The server's settings would lose accepted events."""
+
+    def __init__(self, address: str, problems: Sequence[str]) -> None:
+        super().__init__(address, problems)
+        self.address = address
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return (
+            f"the server at {self.address} is not safe as an event log: {'; '.join(self.problems)}. "
+            "Set these and start it again; docs/log-server.md says why"
+        )

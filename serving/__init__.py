@@ -1,0 +1,1 @@
+"""The HTTP API: bodies in, the log or ready answers behind it."""
