@@ -9,11 +9,13 @@ from domain.ranking import Scored, rank_key
 
 pytestmark = pytest.mark.fast
 
+World = tuple[list[Estimate], dict[str, int], int]
+
 NAMES = ["a", "b", "c", "d", "é", "z", "日"]
 
 
 @st.composite
-def possible_worlds(draw):
+def possible_worlds(draw: st.DrawFn) -> World:
     """Rows with bounds, one truth within them, and unlisted items that the residual allows."""
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))
     truth = {name: draw(st.integers(0, 8)) for name in names}
@@ -27,7 +29,7 @@ def possible_worlds(draw):
 
 
 @given(possible_worlds())
-def test_the_true_rank_lies_in_the_range_whatever_the_truth_is(world):
+def test_the_true_rank_lies_in_the_range_whatever_the_truth_is(world: World) -> None:
     rows, truth, residual = world
     counted = sorted((Scored(name, count) for name, count in truth.items() if count > 0), key=rank_key)
     true_rank = {scored.item_id: place for place, scored in enumerate(counted, start=1)}
@@ -41,7 +43,7 @@ def test_the_true_rank_lies_in_the_range_whatever_the_truth_is(world):
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.integers(1, 5), min_size=1))
-def test_exact_rows_with_nothing_hidden_have_one_rank_each_in_chart_order(counts):
+def test_exact_rows_with_nothing_hidden_have_one_rank_each_in_chart_order(counts: dict[str, int]) -> None:
     rows = [Estimate(name, count, count) for name, count in counts.items()]
 
     found = ranked_estimates(rows, n=len(rows), residual=0, total=sum(counts.values()))
@@ -51,7 +53,7 @@ def test_exact_rows_with_nothing_hidden_have_one_rank_each_in_chart_order(counts
     assert all(row.exact and row.rank_min == row.rank == row.rank_max for row in found)
 
 
-def test_ranges_worked_by_hand():
+def test_ranges_worked_by_hand() -> None:
     rows = [Estimate("a", 10, 10), Estimate("b", 8, 9), Estimate("c", 7, 8), Estimate("d", 2, 2)]
 
     found = ranked_estimates(rows, n=3, residual=3, total=33)
@@ -63,7 +65,7 @@ def test_ranges_worked_by_hand():
     ]
 
 
-def test_as_many_unlisted_items_as_the_events_left_over_allow_may_stand_before_a_row():
+def test_as_many_unlisted_items_as_the_events_left_over_allow_may_stand_before_a_row() -> None:
     rows = [Estimate("a", 10, 10), Estimate("d", 3, 3)]
 
     found = ranked_estimates(rows, n=2, residual=4, total=13 + 7)

@@ -1,6 +1,8 @@
 """A bucket's bounds against brute force: they hold for every item after every batch, and they are tight enough."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from random import Random
 
 import numpy as np
 import pytest
@@ -8,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.sketches.bucket import Bucket, SketchShape
+from domain.sketches.count_min import Int64s, UInt64s
 from domain.sketches.head import Head
 
 pytestmark = pytest.mark.fast
+
+Batch = dict[str, int]
 
 ITEMS = [f"track-{n}" for n in range(120)] + ["ärger", "日本語", "🎵"]
 HASH = dict(zip(ITEMS, np.random.default_rng(3).integers(2**64, size=len(ITEMS), dtype=np.uint64), strict=True))
@@ -22,21 +27,21 @@ batches = st.lists(st.dictionaries(some_items, st.integers(1, 9), max_size=70), 
 pins = st.lists(st.sampled_from(ITEMS[:12]), max_size=5)
 
 
-def hashes_of(items):
+def hashes_of(items: Iterable[str]) -> UInt64s:
     return np.array([HASH[item] for item in items], dtype=np.uint64)
 
 
-def add(bucket, batch):
+def add(bucket: Bucket, batch: Batch) -> None:
     items = list(batch)
     bucket.add(items, hashes_of(items), np.array(list(batch.values()), dtype=np.int64))
 
 
-def bounds(bucket):
+def bounds(bucket: Bucket) -> dict[str, tuple[int, int]]:
     lower, upper = bucket.bounds(ITEMS, hashes_of(ITEMS))
     return {item: (int(low), int(high)) for item, low, high in zip(ITEMS, lower, upper, strict=True)}
 
 
-def require_true_bounds(bucket, truth):
+def require_true_bounds(bucket: Bucket, truth: Counter[str]) -> None:
     assert bucket.total == truth.total()
     listed = set(bucket.listed)
     for item, (lower, upper) in bounds(bucket).items():
@@ -46,8 +51,8 @@ def require_true_bounds(bucket, truth):
 
 @settings(max_examples=60)
 @given(batches, pins)
-def test_bounds_hold_for_every_item_after_every_batch(stream, pinned):
-    bucket, truth = Bucket(SMALL, pinned), Counter()
+def test_bounds_hold_for_every_item_after_every_batch(stream: list[Batch], pinned: list[str]) -> None:
+    bucket, truth = Bucket(SMALL, pinned), Counter[str]()
     for batch in stream:
         add(bucket, batch)
         truth.update(batch)
@@ -56,8 +61,8 @@ def test_bounds_hold_for_every_item_after_every_batch(stream, pinned):
 
 @settings(max_examples=40)
 @given(batches)
-def test_while_a_bucket_is_exact_its_bounds_are_the_counts(stream):
-    bucket, truth = Bucket(SketchShape(width=64, head=64)), Counter()
+def test_while_a_bucket_is_exact_its_bounds_are_the_counts(stream: list[Batch]) -> None:
+    bucket, truth = Bucket(SketchShape(width=64, head=64)), Counter[str]()
     for batch in stream:
         add(bucket, batch)
         truth.update(batch)
@@ -70,7 +75,7 @@ def test_while_a_bucket_is_exact_its_bounds_are_the_counts(stream):
 
 @settings(max_examples=40)
 @given(batches, st.randoms(use_true_random=False))
-def test_the_order_of_items_within_a_batch_means_nothing(stream, random):
+def test_the_order_of_items_within_a_batch_means_nothing(stream: list[Batch], random: Random) -> None:
     one, other = Bucket(SMALL), Bucket(SMALL)
     for batch in stream:
         add(one, batch)
@@ -85,8 +90,8 @@ def test_the_order_of_items_within_a_batch_means_nothing(stream, random):
 
 @settings(max_examples=40)
 @given(batches, pins)
-def test_pinned_items_are_exact_whatever_comes(stream, pinned):
-    bucket, truth = Bucket(SMALL, pinned), Counter()
+def test_pinned_items_are_exact_whatever_comes(stream: list[Batch], pinned: list[str]) -> None:
+    bucket, truth = Bucket(SMALL, pinned), Counter[str]()
     for batch in stream:
         add(bucket, batch)
         truth.update(batch)
@@ -97,7 +102,9 @@ def test_pinned_items_are_exact_whatever_comes(stream, pinned):
         assert bucket.is_exact or upper == truth[item]
 
 
-def long_stream(seed, *, batches=60, size=400, items=4000):
+def long_stream(
+    seed: int, *, batches: int = 60, size: int = 400, items: int = 4000
+) -> Iterator[tuple[list[str], Int64s]]:
     """A Zipf stream of many more items than any head holds, as batches of (ids, counts)."""
     random = np.random.default_rng(seed)
     for _ in range(batches):
@@ -105,12 +112,12 @@ def long_stream(seed, *, batches=60, size=400, items=4000):
         yield [f"t{n}" for n in ids.tolist()], counts.astype(np.int64)
 
 
-def long_hashes(items, seed):
-    random = np.random.default_rng([seed, 1]).integers(2**64, size=4001, dtype=np.uint64)
-    return random[[int(item[1:]) for item in items]]
+def long_hashes(items: Iterable[str], seed: int) -> UInt64s:
+    hashes = np.random.default_rng([seed, 1]).integers(2**64, size=4001, dtype=np.uint64)
+    return hashes[[int(item[1:]) for item in items]]
 
 
-def test_upper_and_lower_are_no_further_apart_than_sketch_and_head_explain():
+def test_upper_and_lower_are_no_further_apart_than_sketch_and_head_explain() -> None:
     """The gap exceeds (e/w) N + N/head for no more than e^-4 of the items; a bucket without a sketch would fail."""
     shape, wide, looked_at = SketchShape(width=256, head=32), 0, 0
     for seed in range(20):
@@ -125,10 +132,10 @@ def test_upper_and_lower_are_no_further_apart_than_sketch_and_head_explain():
     assert wide / looked_at <= np.exp(-4)
 
 
-def test_an_item_that_is_second_in_every_minute_is_first_in_the_hour_when_it_is_pinned():
+def test_an_item_that_is_second_in_every_minute_is_first_in_the_hour_when_it_is_pinned() -> None:
     """Without pins it is evicted again and again, and what it had before is lost from the lower bound."""
 
-    def lower_of_steady(pinned):
+    def lower_of_steady(pinned: list[str]) -> int:
         total = 0
         for minute in range(30):
             bucket = Bucket(SketchShape(width=64, head=4), pinned)
@@ -146,7 +153,7 @@ def test_an_item_that_is_second_in_every_minute_is_first_in_the_hour_when_it_is_
     assert lower_of_steady([]) < 30 * 12 * 10
 
 
-def hash_of(name):
+def hash_of(name: str) -> int:
     return int.from_bytes(name.encode()[-8:].rjust(8, b"\0"), "big") * 0x9E3779B97F4A7C15 % 2**64
 
 
@@ -154,16 +161,16 @@ class _NoResidual(Head):
     """The head with a fault: it forgets what it left out."""
 
     @property
-    def residual(self):
+    def residual(self) -> int:
         return 0
 
     @residual.setter
-    def residual(self, _):
+    def residual(self, _: int) -> None:
         pass
 
 
-def check_a_stream_of_many_items():
-    bucket, truth = Bucket(SMALL), Counter()
+def check_a_stream_of_many_items() -> None:
+    bucket, truth = Bucket(SMALL), Counter[str]()
     for start in range(0, 120, 40):
         batch = dict.fromkeys(ITEMS[start : start + 40], 3)
         add(bucket, batch)
@@ -171,7 +178,7 @@ def check_a_stream_of_many_items():
         require_true_bounds(bucket, truth)
 
 
-def test_the_check_of_the_bounds_sees_a_head_that_forgets_its_residual(monkeypatch):
+def test_the_check_of_the_bounds_sees_a_head_that_forgets_its_residual(monkeypatch: pytest.MonkeyPatch) -> None:
     check_a_stream_of_many_items()
     monkeypatch.setattr("domain.sketches.bucket.Head", _NoResidual)
 
