@@ -53,12 +53,35 @@ def locked(
 
 
 @contextmanager
+def locked_for_reading(
+    lake_root: Path, name: str, *, wait_seconds: float = 3600.0, on_wait: Callable[[str, str], None] | None = None
+) -> Iterator[None]:
+    """Keep writers of a thing away while it is read, without writing anything; other readers may come in.
+
+    What was never locked has no lock file, and is not locked now either: nobody has written it yet.
+
+    Raises:
+        TableLockedError: a writer held it for longer than we were told to wait.
+    """
+    try:
+        descriptor = os.open(_path(lake_root, name), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        _take(descriptor, name, wait_seconds, on_wait, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def _one(lake_root: Path, name: str, wait_seconds: float, on_wait: Callable[[str, str], None] | None) -> Iterator[None]:
-    path = lake_root / "_locks" / f"{name.replace('/', '.')}.lock"
+    path = _path(lake_root, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _take(descriptor, name, wait_seconds, on_wait)
+        _take(descriptor, name, wait_seconds, on_wait, fcntl.LOCK_EX)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
         yield
@@ -66,12 +89,18 @@ def _one(lake_root: Path, name: str, wait_seconds: float, on_wait: Callable[[str
         os.close(descriptor)  # frees the lock
 
 
-def _take(descriptor: int, name: str, wait_seconds: float, on_wait: Callable[[str, str], None] | None) -> None:
+def _path(lake_root: Path, name: str) -> Path:
+    return lake_root / "_locks" / f"{name.replace('/', '.')}.lock"
+
+
+def _take(
+    descriptor: int, name: str, wait_seconds: float, on_wait: Callable[[str, str], None] | None, kind: int
+) -> None:
     deadline = time.monotonic() + wait_seconds
     told = False
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(descriptor, 200, 0).decode(errors="replace")
             if on_wait is not None and not told:

@@ -15,26 +15,42 @@ download_jars() {
   fail "the jars of setup/jars/$set_name.xml could not be resolved: check the network, then repeat."
 }
 
+# Print the jars of a folder that are absent or not what the list says, in one line; nothing when all are right.
+wrong_jars() {
+  (cd "$1" && LC_ALL=C sha256sum --check --quiet "$2" 2>/dev/null || true) | sed 's/: FAILED.*//' | paste -sd' '
+}
+
 # A wrong hash ends it here: neither the jars nor the cache they came from are kept.
 refuse_wrong_jars() {
-  local sums=$1 incoming=$2
+  local sums=$1 incoming=$2 wrong
   jars_match "$incoming" "$sums" && return
-  (cd "$incoming" && sha256sum --check --quiet "$sums") >&2 || true
+  wrong=$(wrong_jars "$incoming" "$sums")
   rm -rf "$incoming" "$JARS/.ivy"
-  fail "downloaded jars differ from $(basename "$sums") and were refused: repeat; if it happens again, the source" \
-    "cannot be trusted, or the list needs the new version's hashes."
+  fail "refused $wrong: absent, or not of the SHA-256 in setup/jars/$(basename "$sums"). Repeat; if it happens" \
+    "again, the source cannot be trusted, or the list needs the new version's hashes."
+}
+
+# A wrong jar in place goes at once: should the download fail, nothing may start with it.
+remove_wrong_jars() {
+  local folder=$1 sums=$2 jar
+  for jar in $(wrong_jars "$folder" "$sums"); do
+    [ -e "$folder/$jar" ] || continue
+    say "$folder/$jar is not what setup/jars/$(basename "$sums") says (SHA-256) and was removed"
+    rm -f "$folder/$jar"
+  done
 }
 
 # Make a folder hold exactly the jars of a set. Files move in whole, from a folder beside it, after the check.
 provide_jars() {
   local set_name=$1 folder=$2 incoming=$JARS/.incoming sums=$PWD/setup/jars/$1.sha256
   if jars_match "$folder" "$sums" && [ "$(ls "$folder"/*.jar | wc -l)" -eq "$(wc -l <"$sums")" ]; then return; fi
-  say "resolving $(wc -l <"$sums") jars of setup/jars/$set_name.xml"
   rm -rf "$incoming"
   mkdir -p "$incoming" "$folder"
+  remove_wrong_jars "$folder" "$sums"
+  say "resolving $(wc -l <"$sums") jars of setup/jars/$set_name.xml"
   download_jars "$set_name" "$incoming"
   refuse_wrong_jars "$sums" "$incoming"
   rm -f "$folder"/*.jar
-  mv "$incoming"/*.jar "$folder/"
+  (cd "$incoming" && mv $(cut -c67- "$sums") "$OLDPWD/$folder/") # what the list does not name was not checked
   rm -rf "$incoming" "$JARS/.ivy"
 }

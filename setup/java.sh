@@ -1,5 +1,7 @@
 # Java 17 or 21 for Spark; sourced by setup.sh. The choice is recorded in .venv/java_home, so nobody has to export it.
 
+SYSTEM_JAVAS=/usr/lib/jvm # where packages of the system put theirs
+
 # Print "version home" of a java binary, as it says itself: links and version managers' shims hide the real home.
 java_facts() {
   "$1" -XshowSettings:properties -version 2>&1 </dev/null | awk -F' = ' '
@@ -12,7 +14,7 @@ is_supported_java() { [ "$1" = 17 ] || [ "$1" = 21 ]; }
 java_candidates() {
   if [ -n "${JAVA_HOME:-}" ]; then echo "$JAVA_HOME/bin/java"; fi
   type -ap java || true
-  ls -d /usr/lib/jvm/*/bin/java 2>/dev/null || true
+  ls -d "$SYSTEM_JAVAS"/*/bin/java 2>/dev/null || true
 }
 
 # Print the home of the first supported Java; name on stderr what was passed over.

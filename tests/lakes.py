@@ -152,11 +152,13 @@ class ModelLake:
 def write_table(lake_root: Path, table: Table, rows: Sequence[Row]) -> int:
     """Append rows to a table, creating it first; return its version."""
     path, schema = lake_root / table.name, arrow_schema(table)
-    if not DeltaTable.is_deltatable(str(path)):
-        DeltaTable.create(path, schema=schema, partition_by=list(table.partition_by), name=table.view)
+    if (path / "_delta_log").is_dir():
+        delta = DeltaTable(path)
+    else:
+        delta = DeltaTable.create(path, schema=schema, partition_by=list(table.partition_by), name=table.view)
     if rows:
-        write_deltalake(path, pa.Table.from_pylist(list(rows), schema=schema), mode="append")
-    return DeltaTable(path).version()
+        write_deltalake(delta, pa.Table.from_pylist(list(rows), schema=schema), mode="append")
+    return delta.version()
 
 
 def replace_table(lake_root: Path, table: Table, rows: Sequence[Row]) -> int:

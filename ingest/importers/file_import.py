@@ -20,12 +20,13 @@ from ingest.importers.plays import (
     accepted_rows,
     commit_plays,
     commit_rejects,
+    judged,
     refused_rows,
+    said_rows,
 )
 from ingest.importers.prefixes import PrefixDigest
 from ingest.importers.sources import SourceFile
 from ingest.manifest import Checkpoint
-from ingest.verdicts import Verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,10 @@ class FileImport:
             self._commit_if_due(digest)
 
     def _check(self, piece: Chunk) -> None:
-        raw = self._source_file.fields.fill(piece.parsed.columns)
-        verdicts = Verdicts(len(piece.records))
-        for fault in piece.parsed.broken:
-            verdicts.refuse_one(fault.row, fault.reason)
-        checked = self._context.checker(self._judged_at(piece.first_row)).check(raw, verdicts)
-        by_content = self._context.request.dedup_by_content
-        plays = accepted_rows(checked, piece, self._place, by_content=by_content)
-        self._pending.append(Rows(plays, refused_rows(checked, raw, piece)))
+        checker = self._context.checker(self._judged_at(piece.first_row))
+        checked, raw = judged(piece, self._source_file.fields, checker)
+        said = said_rows(checked, piece, self._place, by_content=self._context.request.dedup_by_content)
+        self._pending.append(Rows(accepted_rows(said), refused_rows(checked, raw, piece)))
 
     def _judged_at(self, row: int) -> datetime:
         """Return the clock for a row: now, or that of a killed import whose rejects are committed."""

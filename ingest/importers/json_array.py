@@ -14,8 +14,9 @@ from domain.events import Reject
 from ingest.importers.chunks import CHUNK_BYTES, Broken, Chunk, Parsed, Records
 from ingest.importers.columns import Fields
 from ingest.importers.csv_rows import is_utf8
-from ingest.importers.json_values import DecimalText, check_columns, column
-from ingest.importers.streams import ByteStream, open_stream
+from ingest.importers.json_keys import KeySearch
+from ingest.importers.json_values import DecimalText, column
+from ingest.importers.streams import ByteStream, DamagedFileError, open_stream
 
 MAX_ELEMENT_CHARACTERS = 1 << 20
 _CHUNK_ELEMENTS = 16_384
@@ -47,23 +48,25 @@ class _Element:
 
 
 class JsonArrayReader:
-    """One JSON array. Satisfies `Reader`. An element that cannot be read ends at the next opening brace."""
+    """One JSON array. Satisfies `Reader`. An element that cannot be read ends at the next opening brace.
+
+    An array that does not end, or is not all of the file, is damaged: nothing of its last block is given away then.
+    """
 
     header = b""
 
     def __init__(self, stream: ByteStream, fields: Fields) -> None:
-        """Read the first elements.
+        """Read up to the first element.
 
         Raises:
-            NotAnArrayError, UnknownColumnError.
+            NotAnArrayError, DamagedFileError.
         """
         self._stream = stream
         self._fields = fields
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._text, self._at, self._line, self._is_last = "", 0, 1, False
+        self._is_open = False
         self._open_array()
-        self._first = self._take()
-        check_columns(str(stream.path), [_object(element) for element in self._first], fields)
 
     @property
     def share_done(self) -> float:
@@ -71,12 +74,21 @@ class JsonArrayReader:
         return self._stream.share_done
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all elements in order."""
-        row, elements = 0, self._first
-        while elements:
+        """Yield all elements in order.
+
+        Raises:
+            DamagedFileError: the array does not end, or the file does not end with it.
+        """
+        row = 0
+        while elements := self._take():
             chunk = self._chunk(elements, row)
             yield chunk
-            row, elements = chunk.end_row, self._take()
+            row = chunk.end_row
+
+    def objects(self) -> Iterator[list[dict[str, Any] | None]]:
+        """Yield all elements in order, some at a time; None for what is no object. In place of `chunks`."""
+        while elements := self._take():
+            yield [_object(element) for element in elements]
 
     def _chunk(self, elements: list[_Element], first_row: int) -> Chunk:
         records = Records([element.raw for element in elements])
@@ -103,8 +115,11 @@ class JsonArrayReader:
         return elements
 
     def _next(self) -> _Element | None:
+        if not self._is_open:
+            return None
         self._skip_between()
-        if self._at == len(self._text) or self._text[self._at] == "]":
+        if self._text[self._at] == "]":
+            self._close_array()
             return None
         problem = self._problem_of_next()
         while isinstance(problem, str) and self._may_go_on():
@@ -120,6 +135,8 @@ class JsonArrayReader:
         try:
             value, end = _DECODER.raw_decode(self._text, self._at)
         except (ValueError, RecursionError) as error:
+            if self._is_last and _wants_more(error, len(self._text.rstrip())):
+                raise self._not_ended() from error
             return str(error)
         return (value, end) if end < len(self._text) or self._is_last else "cut off"
 
@@ -135,6 +152,15 @@ class JsonArrayReader:
         self._is_last = len(more) < CHUNK_BYTES
         self._text = self._text[self._at :] + self._decode(more, self._is_last)
         self._at = 0
+        self._require_end()
+
+    def _require_end(self) -> None:
+        """Refuse the last block of an array that is still open and is not closed there."""
+        if self._is_last and self._is_open and not self._text.rstrip().endswith("]"):
+            raise self._not_ended()
+
+    def _not_ended(self) -> DamagedFileError:
+        return DamagedFileError(str(self._stream.path), "its array does not end with ]")
 
     def _skip_between(self) -> None:
         while True:
@@ -147,9 +173,11 @@ class JsonArrayReader:
             self._read_on()
 
     def _resume_at(self) -> int:
-        """Return the next opening brace behind a broken element, else the end of what is here."""
+        """Return the next opening brace behind a broken element, else the end of the array or of what is here."""
         brace = self._text.find("{", self._at + 1)
-        return brace if brace >= 0 else len(self._text)
+        if brace >= 0:
+            return brace
+        return len(self._text.rstrip()) - 1 if self._is_last else len(self._text)
 
     def _open_array(self) -> None:
         self._read_on()
@@ -157,8 +185,17 @@ class JsonArrayReader:
         self._skip_between()
         if self._text[self._at : self._at + 1] == "[":
             self._at += 1
+            self._is_open = True
+            self._require_end()
         elif self._at < len(self._text):
             raise NotAnArrayError(str(self._stream.path))
+
+    def _close_array(self) -> None:
+        self._at += 1
+        self._is_open = False
+        self._skip_between()
+        if self._at < len(self._text):
+            raise DamagedFileError(str(self._stream.path), f"its array ends in line {self._line}, and more follows")
 
 
 @contextmanager
@@ -166,10 +203,31 @@ def open_json_array(path: Path, fields: Fields) -> Iterator[JsonArrayReader]:
     """Open a file of one JSON array.
 
     Raises:
-        UnopenableFileError, NotAnArrayError, UnknownColumnError.
+        UnopenableFileError, NotAnArrayError, DamagedFileError.
     """
     with open_stream(path) as stream:
         yield JsonArrayReader(stream, fields)
+
+
+def check_json_array(path: Path, fields: Fields) -> None:
+    """Read a file of one JSON array until each wanted key has come up, which is mostly in its first object.
+
+    Raises:
+        UnopenableFileError, NotAnArrayError, DamagedFileError.
+        UnknownColumnError: no object of the whole array has a wanted key.
+    """
+    search = KeySearch(fields)
+    with open_json_array(path, fields) as reader:
+        for objects in reader.objects():
+            search.look(objects)
+            if search.is_over:
+                return
+    search.require_found(str(path))
+
+
+def _wants_more(error: Exception, end: int) -> bool:
+    """Say whether a decoder failed only because the text ends here."""
+    return isinstance(error, json.JSONDecodeError) and (error.pos >= end or error.msg.startswith("Unterminated string"))
 
 
 def _object(element: _Element) -> dict[str, Any] | None:

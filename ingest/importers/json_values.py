@@ -7,7 +7,6 @@ import msgspec
 import pyarrow as pa
 
 from ingest.importers.chunks import strings
-from ingest.importers.columns import Fields, UnknownColumnError
 from ingest.validate import UNUSABLE
 
 
@@ -49,23 +48,6 @@ def text_of(value: Any, *, numeric: bool) -> str | None:
         return str(value)
     shown = str(value) if isinstance(value, DecimalText) else msgspec.json.encode(value, enc_hook=str).decode()
     return UNUSABLE + shown
-
-
-def check_columns(path: str, objects: Sequence[Mapping[str, Any] | None], fields: Fields) -> None:
-    """Refuse a wanted column that no object of the first chunk has: it is misspelt, not merely rare.
-
-    Raises:
-        UnknownColumnError: the column is in none of them.
-    """
-    present = [thing for thing in objects if thing is not None]
-    for name in fields.wanted if present else []:
-        known = name in fields.optional or any(_has(thing, name) for thing in present)
-        if not known:
-            raise UnknownColumnError(path, name, sorted({key for thing in present for key in thing}))
-
-
-def _has(thing: Mapping[str, Any], name: str) -> bool:
-    return name in thing or value_at(thing, name) is not None
 
 
 def _encodable(text: str) -> str:

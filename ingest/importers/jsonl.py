@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from domain.events import Reject
 from ingest.importers.chunks import Broken, Chunk, Parsed, Records
 from ingest.importers.columns import Fields
 from ingest.importers.csv_rows import is_utf8
-from ingest.importers.json_values import DecimalText, check_columns, column
+from ingest.importers.json_keys import KeySearch
+from ingest.importers.json_values import DecimalText, column
 from ingest.importers.streams import ByteStream, open_stream
 
 _DECODER = msgspec.json.Decoder(type=dict[str, Any], float_hook=DecimalText)
@@ -24,17 +24,8 @@ class JsonLinesReader:
     header = b""
 
     def __init__(self, stream: ByteStream, fields: Fields) -> None:
-        """Read the first block.
-
-        Raises:
-            UnknownColumnError: no object of it has a wanted column.
-        """
         self._stream = stream
         self._fields = fields
-        self._blocks = stream.blocks()
-        self._first = next(self._blocks, b"")
-        objects, _ = _decode([line for line in self._first.split(b"\n") if line.strip()])
-        check_columns(str(stream.path), objects, fields)
 
     @property
     def share_done(self) -> float:
@@ -44,7 +35,7 @@ class JsonLinesReader:
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in order. Lines end with LF or CR LF; blank lines are no rows."""
         row, line, unfinished = 0, 1, b""
-        for block in chain([self._first], self._blocks):
+        for block in self._stream.blocks():
             *texts, unfinished = (unfinished + block).split(b"\n")
             chunk = self._chunk(texts, row, line)
             row, line = chunk.end_row, line + len(texts)
@@ -68,10 +59,27 @@ def open_jsonl(path: Path, fields: Fields) -> Iterator[JsonLinesReader]:
     """Open a file of JSON lines.
 
     Raises:
-        UnopenableFileError, UnknownColumnError.
+        UnopenableFileError: it cannot be opened.
     """
     with open_stream(path) as stream:
         yield JsonLinesReader(stream, fields)
+
+
+def check_jsonl(path: Path, fields: Fields) -> None:
+    """Read a file of JSON lines until each wanted key has come up, which is mostly in its first block.
+
+    Raises:
+        UnopenableFileError, DamagedFileError.
+        UnknownColumnError: no object of the whole file has a wanted key.
+    """
+    search = KeySearch(fields)
+    with open_stream(path) as stream:
+        for block in stream.blocks():
+            if search.may_find_in(block):
+                search.look(_decode([line for line in block.split(b"\n") if line.strip()])[0])
+            if search.is_over:
+                return
+    search.require_found(str(path))
 
 
 def _decode(texts: Sequence[bytes] | Records) -> tuple[list[Mapping[str, Any] | None], list[Broken]]:

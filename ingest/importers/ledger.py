@@ -16,7 +16,6 @@ from ingest.manifest import (
     Segment,
     load_manifest,
     manifest_path,
-    save_manifest,
     writer_id,
 )
 
@@ -193,7 +192,7 @@ class Ledger:
             self._manifest = Manifest(self.source, options, self._manifest.files)
 
     def _save(self) -> None:
-        save_manifest(self._context.lake_root, self._manifest)
+        self._context.keep(self._manifest)
 
 
 def _name(path: Path) -> str:

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from domain.windows import EPOCH
 from ingest.hashing import content_hash, id_hashes, payload_hashes
 from ingest.importers.chunks import Chunk
+from ingest.importers.columns import Fields
 from ingest.manifest import log_id, writer_id
-from ingest.validate import Checked, RawFields
-from ingest.verdicts import Int64s
+from ingest.validate import Checked, RawFields, RowChecker
+from ingest.verdicts import Int64s, Verdicts
 
 MAX_PAYLOAD_BYTES = 64 << 10
 _DAY_US = 86_400_000_000
@@ -48,8 +49,17 @@ class Rows:
         return int(self.plays.nbytes + self.rejects.nbytes)
 
 
-def accepted_rows(checked: Checked, chunk: Chunk, place: Place, *, by_content: bool) -> pa.Table:
-    """Return the accepted rows with what differs from row to row.
+def judged(chunk: Chunk, fields: Fields, checker: RowChecker) -> tuple[Checked, RawFields]:
+    """Check every row of a chunk; return verdicts and values, and the fields as the source has them."""
+    raw = fields.fill(chunk.parsed.columns)
+    verdicts = Verdicts(len(chunk.records))
+    for fault in chunk.parsed.broken:
+        verdicts.refuse_one(fault.row, fault.reason)
+    return checker.check(raw, verdicts), raw
+
+
+def said_rows(checked: Checked, chunk: Chunk, place: Place, *, by_content: bool) -> dict[str, pa.Array]:
+    """Return the accepted rows: what their sender said, with times in microseconds since 1970 UTC, and their rows.
 
     Args:
         checked: Verdicts and values of every row of the chunk.
@@ -59,25 +69,27 @@ def accepted_rows(checked: Checked, chunk: Chunk, place: Place, *, by_content: b
     """
     keep = pa.array(checked.verdicts.accepted)
     rows = np.flatnonzero(checked.verdicts.accepted)
-    source_row = pa.array(rows + chunk.first_row, pa.int64())
-    event_id = _event_ids(checked, chunk, place, rows, by_content=by_content)
-    said = {
+    return {
+        "event_id": _event_ids(checked, chunk, place, rows, by_content=by_content),
         "item_id": checked.item_id.filter(keep),
         "region": checked.region.filter(keep),
         "user_id": checked.user_id.filter(keep),
+        "event_time_us": pa.array(checked.event_time_us[rows]),
         "duration_ms": checked.duration_ms.filter(keep),
         "count": checked.count.filter(keep),
+        "source_row": pa.array(rows + chunk.first_row, pa.int64()),
     }
-    us = checked.event_time_us[rows]
-    columns = {
-        "event_id": event_id,
-        "id_hash": id_hashes(event_id),
-        "payload_hash": payload_hashes(**said, event_time_us=pa.array(us)),
-        **said,
-        **_time_columns(us),
-        "source_row": source_row,
+
+
+def accepted_rows(said: dict[str, pa.Array]) -> pa.Table:
+    """Return rows of `said_rows` with all that bronze keeps of each."""
+    payload = ("item_id", "region", "user_id", "event_time_us", "duration_ms", "count")
+    hashes = {
+        "id_hash": id_hashes(said["event_id"]),
+        "payload_hash": payload_hashes(**{name: said[name] for name in payload}),
     }
-    return pa.table(columns)
+    kept = {name: column for name, column in said.items() if name != "event_time_us"}
+    return pa.table(kept | hashes | _time_columns(said["event_time_us"].to_numpy()))
 
 
 def refused_rows(checked: Checked, raw: RawFields, chunk: Chunk) -> pa.Table:

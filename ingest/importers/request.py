@@ -194,9 +194,9 @@ class Progress:
 
     Attributes:
         path: The file.
-        stage: `comparing` with what was imported before, or `importing`.
+        stage: `comparing` with what was imported before, `importing`, `sending`.
         bytes_done: Bytes of the file, as it is on disk.
-        bytes_total: Its size.
+        bytes_total: Its size; 0 where it is not known.
         rows: Rows read in this stage.
     """
 

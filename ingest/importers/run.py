@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from domain.clock import Clock
@@ -9,13 +10,13 @@ from domain.errors import BadRequestError
 from domain.policy import DEFAULT_POLICY, Policy
 from ingest.importers.context import COMMIT_ROWS, Context
 from ingest.importers.file_import import FileImport, Taken
-from ingest.importers.held import held_plays, held_rejects, repeated_plays, require_equal
+from ingest.importers.held import Held, require_equal
 from ingest.importers.ledger import Ledger
 from ingest.importers.request import FileSummary, ImportRequest, ImportSummary, Progress
 from ingest.importers.sources import SourceFile
 from ingest.lake_writer import BronzeWriter
 from ingest.local_time import LocalZone
-from ingest.manifest import writer_id
+from ingest.manifest import save_manifest, writer_id
 from ingest.table_lock import locked
 from ingest.times import stamp_reader
 
@@ -82,13 +83,15 @@ def import_files(
         RowsDoNotAddUpError: the lake does not hold what was read.
         TableLockedError: another import of the same source took longer than an hour.
     """
-    groups = _by_source(request)
+    groups = files_by_source(request)
     writer = BronzeWriter(lake_root, on_wait=on_wait)
     stamp_reader(request.time_format)
     context = Context(
         request=request,
         lake_root=lake_root,
         writer=writer,
+        held=Held(lake_root),
+        keep=partial(save_manifest, lake_root),
         now=clock(),
         policy=policy,
         zone=LocalZone(request.time_zone, request.ambiguous),
@@ -100,12 +103,12 @@ def import_files(
     summaries: dict[Path, FileSummary] = {}
     for source, files in groups.items():
         with locked(lake_root, f"import/{source}", on_wait=on_wait):
-            summaries |= _import_source(context, source, files)
+            summaries |= import_source(context, source, files)
     return ImportSummary(tuple(summaries[path] for path in request.files))
 
 
-def _by_source(request: ImportRequest) -> dict[str, list[SourceFile]]:
-    """Return the files of each source in order, each opened once to see that it can be read.
+def files_by_source(request: ImportRequest) -> dict[str, list[SourceFile]]:
+    """Return the files of each source in order, each looked into to see that it can be read as asked.
 
     Raises:
         BadRequestError: one cannot.
@@ -121,19 +124,22 @@ def _by_source(request: ImportRequest) -> dict[str, list[SourceFile]]:
         group.append(SourceFile.of(path, request))
         if request.options(path) != request.options(group[0].path):
             raise MixedOptionsError(source, str(group[0].path), str(path))
-        with group[-1].open():
-            pass
+        group[-1].check()
     return groups
 
 
-def _import_source(context: Context, source: str, files: Sequence[SourceFile]) -> dict[Path, FileSummary]:
+def import_source(context: Context, source: str, files: Sequence[SourceFile]) -> dict[Path, FileSummary]:
+    """Import the files of one source in order; the caller holds its lock.
+
+    Raises what `import_files` raises.
+    """
     ledger = Ledger(context, source)
     ledger.open([file.path for file in files])
     summaries = {file.path: _import_file(context, ledger, file) for file in files}
-    if context.request.dedup_by_content:
-        repeated = repeated_plays(context.lake_root, source)
-        return {path: replace(one, repeated=repeated.get(one.number, 0)) for path, one in summaries.items()}
-    return summaries
+    repeated = context.held.repeated(source) if context.request.dedup_by_content else None
+    if repeated is None:
+        return summaries
+    return {path: replace(one, repeated=repeated.get(one.number, 0)) for path, one in summaries.items()}
 
 
 def _import_file(context: Context, ledger: Ledger, source_file: SourceFile) -> FileSummary:
@@ -144,13 +150,13 @@ def _import_file(context: Context, ledger: Ledger, source_file: SourceFile) -> F
     """
     assigned = ledger.assign(source_file)
     writer = writer_id(ledger.source, assigned.number)
-    before = held_plays(context.lake_root, writer)
+    before = context.held.plays(writer)
     if assigned.is_complete:
         taken = Taken(read=assigned.rows, already=assigned.rows, accepted=0)
     else:
         taken = FileImport(context, ledger, source_file, assigned.number).run()
-    plays = held_plays(context.lake_root, writer)
-    rejected = held_rejects(context.lake_root, writer)
+    plays = context.held.plays(writer)
+    rejected = context.held.rejects(writer)
     require_equal(ledger.source, "rows accepted", expected=before + taken.accepted, found=plays)
     held = plays + rejected.total()
     require_equal(ledger.source, "rows accepted and rejected", expected=taken.read, found=held)

@@ -9,10 +9,10 @@ from typing import Any
 from ingest.importers.chunks import Reader
 from ingest.importers.columns import Field, Fields
 from ingest.importers.csv import open_csv
-from ingest.importers.jsonl import open_jsonl
+from ingest.importers.jsonl import check_jsonl, open_jsonl
 from ingest.importers.parquet import open_parquet
 from ingest.importers.request import ColumnNotGivenError, Format, ImportRequest
-from ingest.importers.spotify import open_spotify, spotify_fields
+from ingest.importers.spotify import check_spotify, open_spotify, spotify_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,25 @@ class SourceFile:
         fields = spotify_fields(path, given) if kind is Format.SPOTIFY else _named_fields(kind, given)
         return cls(path, kind, fields, request.delimiter_of(path))
 
+    def check(self) -> None:
+        """See that the file can be read and has its columns; JSON is read until each of them has come up.
+
+        Raises:
+            BadRequestError: what its format raises when it cannot be read so.
+            DamagedFileError: its beginning cannot be read.
+        """
+        match self.format:
+            case Format.JSONL:
+                check_jsonl(self.path, self.fields)
+            case Format.SPOTIFY:
+                check_spotify(self.path, self.fields, delimiter=self.delimiter)
+            case _:
+                with self.open():
+                    pass
+
     @contextmanager
     def open(self) -> Iterator[Reader]:
-        """Open the file and check that it has its columns.
+        """Open the file, which was checked.
 
         Raises:
             BadRequestError: what its format raises when it cannot be read so.

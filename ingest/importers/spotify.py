@@ -10,7 +10,7 @@ from domain.errors import BadRequestError
 from ingest.importers.chunks import Reader
 from ingest.importers.columns import Field, Fields
 from ingest.importers.csv import open_csv
-from ingest.importers.json_array import open_json_array
+from ingest.importers.json_array import check_json_array, open_json_array
 from ingest.importers.streams import open_stream
 
 # Times of all exports are UTC, the moment at which a play ended.
@@ -78,13 +78,30 @@ def open_spotify(path: Path, fields: Fields, *, delimiter: str = ",") -> Iterato
     """Open an export, a JSON array or CSV.
 
     Raises:
-        UnopenableFileError, NotAnArrayError, UnknownColumnError, and what a CSV file raises.
+        UnopenableFileError, NotAnArrayError, DamagedFileError, and what a CSV file raises.
     """
-    with open_stream(path) as stream:
-        is_array = stream.read(64).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[")
+    is_array = _is_array(path)
     opened = open_json_array(path, fields) if is_array else open_csv(path, fields, delimiter=delimiter)
     with opened as reader:
         yield reader
+
+
+def check_spotify(path: Path, fields: Fields, *, delimiter: str = ",") -> None:
+    """See that an export has its columns.
+
+    Raises:
+        UnopenableFileError, NotAnArrayError, DamagedFileError, UnknownColumnError, and what a CSV file raises.
+    """
+    if _is_array(path):
+        check_json_array(path, fields)
+        return
+    with open_csv(path, fields, delimiter=delimiter):
+        pass
+
+
+def _is_array(path: Path) -> bool:
+    with open_stream(path) as stream:
+        return stream.read(64).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[")
 
 
 def _names(beginning: bytes, column: str) -> bool:

@@ -1,5 +1,6 @@
 """Bytes of a file, unpacked, in blocks that end with a line."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,15 +76,16 @@ class ByteStream:
     def __init__(self, path: Path, raw: BinaryIO) -> None:
         self.path = path
         self._raw = raw
-        self._size = max(path.stat().st_size, 1)
+        # A pipe has neither a size nor a place.
+        self._size = max(os.fstat(raw.fileno()).st_size, 1) if raw.seekable() else None
         codec = _MAGIC.get(raw.peek(4)[:2]) or _MAGIC.get(raw.peek(4)[:4])  # type: ignore[attr-defined]
         plain = pa.PythonFile(raw, mode="r")
         self._bytes = plain if codec is None else pa.CompressedInputStream(plain, codec)
 
     @property
     def share_done(self) -> float:
-        """How much of the file has been read, 0 to 1, by its bytes on disk."""
-        return min(1.0, self._raw.tell() / self._size)
+        """How much of the file has been read, 0 to 1, by its bytes on disk; 0 for a pipe, whose end is not known."""
+        return 0.0 if self._size is None else min(1.0, self._raw.tell() / self._size)
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, fewer than `size` only at the end.

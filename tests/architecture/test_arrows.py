@@ -20,6 +20,7 @@ LONGEST_FILE = 300
 # Spark's launcher takes JAVA_HOME and PYSPARK_PYTHON from the environment only: the session sets them.
 SETS_THE_ENVIRONMENT = Path("jobs/sessions.py")
 
+LOOKED_AT = (ast.Attribute, ast.ImportFrom, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
 Rule = Callable[[ast.Module, Path], Iterator[str]]
 
 
@@ -135,8 +136,8 @@ def parsed_rooms() -> dict[Path, ast.Module]:
 
 @cache
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
-    """All nodes of a tree, walked once for all rules."""
-    return tuple(ast.walk(tree))
+    """The nodes of a tree that some rule looks at, walked once for all rules."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, LOOKED_AT))
 
 
 def found_in(rule: Rule, source: str, file: str) -> list[str]:

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from domain.errors import BadRequestError
-from ingest.importers.request import (
-    Format,
-)
+from ingest.importers.chunks import CHUNK_BYTES
+from ingest.importers.columns import UnknownColumnError
+from ingest.importers.request import Format
 from ingest.validate import DurationUnit
 from tests.ingest.importing import (
     file_of,
@@ -43,6 +43,17 @@ def test_every_format_says_the_same(tmp_path: Path, name: str, text: str) -> Non
     (play,) = plays(tmp_path / "lake")
     assert (play["event_time"], play["duration_ms"]) == (datetime(2015, 9, 12, 11, 59, 51, 500_000, UTC), 29_900)
     assert play["source"] == "plays"
+
+
+def test_a_key_of_json_lines_may_come_up_behind_millions_of_bytes(tmp_path: Path) -> None:
+    row = '{"item": "a", "time": "2024-01-01", "said": "' + "x" * 2000 + '"}\n'
+    text = row * (2 * CHUNK_BYTES // len(row)) + '{"item": "b", "time": "2024-01-01", "region": "IN"}\n'
+
+    import_text(tmp_path, text, "plays.jsonl", region="region")
+
+    assert {(play["item_id"], play["region"]) for play in plays(tmp_path / "lake")} == {("a", "ZZ"), ("b", "IN")}
+    with pytest.raises(UnknownColumnError, match="no column 'country': name one of item, said, time"):
+        import_text(tmp_path, text, "plays.jsonl", region="country")
 
 
 SPOTIFY = {

@@ -1,6 +1,7 @@
 """JSON lines and arrays against a plain model of them, whole and in tiny blocks."""
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.importers import json_array, streams
 from ingest.importers.columns import Field, Fields, UnknownColumnError
-from ingest.importers.json_array import NotAnArrayError, open_json_array
-from ingest.importers.jsonl import open_jsonl
+from ingest.importers.json_array import NotAnArrayError, check_json_array, open_json_array
+from ingest.importers.jsonl import check_jsonl, open_jsonl
+from ingest.importers.streams import DamagedFileError
 from tests.ingest.importing import file_of
 from tests.ingest.reading import FIELDS, IN_TINY_BLOCKS, rows_of
 
 pytestmark = pytest.mark.fast
+
+Check = Callable[[Path, Fields], None]
 
 JSON_LINES = [
     '{"item": "a", "time": "t"}',
@@ -83,13 +88,52 @@ def test_bytes_that_are_no_utf8_refuse_a_json_line(tmp_path: Path) -> None:
     assert [row[3] for row in rows] == ["not_utf8", None]
 
 
-def test_a_key_that_no_json_object_has_is_refused(tmp_path: Path) -> None:
-    path = file_of(tmp_path, '{"item": "a", "when": 1}\n{broken\n')
-    with (
-        pytest.raises(UnknownColumnError, match="no column 'time': name one of item, when"),
-        open_jsonl(path, FIELDS),
-    ):
-        pass
+@pytest.mark.parametrize("check", [check_jsonl, check_json_array])
+def test_a_key_that_no_json_object_has_is_refused(tmp_path: Path, block_bytes: int, check: Check) -> None:
+    text = '{"item": "a", "when": 1}\n{broken\n' if check is check_jsonl else '[{"item": "a", "when": 1}, {broken}]'
+
+    with pytest.raises(UnknownColumnError, match="no column 'time': name one of item, when"):
+        check(file_of(tmp_path, text), FIELDS)
+    with pytest.raises(UnknownColumnError, match="no column 'item': name one of titel, when"):
+        check(file_of(tmp_path, text.replace("item", "titel")), FIELDS)
+
+
+LATE_KEYS = [
+    '{"item": "a", "time": "t"}',
+    '{"item": "a", "time": null}',
+    '{"item": "a", "\\u0074ime": 1}',
+    '{"item": {"time": 1}, "time": 1}',
+]
+
+
+@pytest.mark.parametrize("late", LATE_KEYS)
+@pytest.mark.parametrize("check", [check_jsonl, check_json_array])
+def test_a_key_may_come_up_late(tmp_path: Path, check: Check, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (streams, json_array):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 64)
+    lines = ['{"item": "a", "when": "some time"}'] * 20
+    text = "\n".join([*lines, late]) if check is check_jsonl else f"[{','.join([*lines, late])}]"
+
+    check(file_of(tmp_path, text), FIELDS)
+
+    with pytest.raises(UnknownColumnError, match="no column 'time': name one of item, when"):
+        check(file_of(tmp_path, text.replace(late, lines[0])), FIELDS)
+
+
+def test_a_path_of_keys_may_come_up_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 64)
+    fields = Fields(item=Field.parse("song.id"), time=Field.parse("time"))
+    text = '{"song": {"name": "x"}, "time": 1}\n' * 20
+
+    check_jsonl(file_of(tmp_path, text + '{"song": {"id": 7}}\n'), fields)
+
+    with pytest.raises(UnknownColumnError, match=r"no column 'song\.id'"):
+        check_jsonl(file_of(tmp_path, text), fields)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "broken\n[1]\n"])
+def test_a_file_without_objects_lacks_no_key(tmp_path: Path, text: str) -> None:
+    check_jsonl(file_of(tmp_path, text), FIELDS)
 
 
 ARRAYS = st.lists(st.fixed_dictionaries({"item": st.none() | st.text(max_size=5), "time": st.none() | st.integers()}))
@@ -130,3 +174,36 @@ def test_a_json_file_that_holds_no_array_is_refused(tmp_path: Path) -> None:
         open_json_array(file_of(tmp_path, '{"a": 1}'), FIELDS),
     ):
         pass
+
+
+WHOLE = '[{"item": "a", "time": 1},\n {"item": "b", "time": [2]}]\n'
+
+
+def test_an_array_that_is_cut_off_anywhere_is_damaged(tmp_path: Path, block_bytes: int) -> None:
+    for length in range(1, len(WHOLE.rstrip())):
+        path = file_of(tmp_path, WHOLE[:length])
+        with (
+            pytest.raises(DamagedFileError, match="its array does not end with ]"),
+            open_json_array(path, FIELDS) as reader,
+        ):
+            pytest.fail(f"cut at {length}, read as {rows_of(reader)}")
+
+
+def test_the_end_of_an_array_is_no_part_of_a_broken_element(tmp_path: Path, block_bytes: int) -> None:
+    with open_json_array(file_of(tmp_path, '[{"item": "a", "time": 1}, {"item" "b"} ]\n'), FIELDS) as reader:
+        rows = rows_of(reader)
+
+    assert [(row[2], row[3]) for row in rows] == [
+        (b'{"item": "a", "time": 1}', None),
+        (b'{"item" "b"}', "unreadable_row"),
+    ]
+
+
+@pytest.mark.parametrize("more", [WHOLE, "]", "x", '{"item": "c", "time": 1}]'])
+def test_what_follows_an_array_is_not_left_out_silently(tmp_path: Path, block_bytes: int, more: str) -> None:
+    path = file_of(tmp_path, WHOLE + more)
+    with (
+        pytest.raises(DamagedFileError, match=r"its array (ends in line \d, and more follows|does not end with \])"),
+        open_json_array(path, FIELDS) as reader,
+    ):
+        rows_of(reader)

@@ -45,8 +45,9 @@ def lake(model: ModelLake, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return model.write(tmp_path_factory.mktemp("lake"))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader(lake: Path) -> Iterator[LakeReader]:
+    """One reader for all tests that only read: to make a DuckDB takes longer than most of them."""
     with LakeReader(lake) as reader:
         yield reader
 

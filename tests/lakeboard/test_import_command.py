@@ -117,3 +117,23 @@ def test_lines_of_progress_keep_quiet_in_short_imports(capsys: pytest.CaptureFix
     display.wait("import/s", "process 1")
 
     assert capsys.readouterr().err == "waiting for process 1, which holds import/s\n"
+
+
+def test_a_dry_run_says_what_would_become_of_the_rows_and_writes_nothing(tmp_path: Path, plays: Path) -> None:
+    arguments = (plays, "--item", "item", "--time", "time", "--dry-run")
+
+    said = run(tmp_path / "lake", *arguments).stdout
+
+    assert "plays.csv: 1 would be rejected: time_invalid 1." in said
+    assert "The first rows that would be rejected:" in said
+    assert [line for line in said.splitlines() if all(part in line for part in ("4", "time_invalid", "soon", "c,soon"))]
+    assert said.endswith("Nothing was written. Without --dry-run the lake would get 4 new rows.\n")
+    assert not (tmp_path / "lake").exists()
+
+    body = json.loads(run(tmp_path / "lake", *arguments, "--json").stdout)
+    assert body["dry_run"] is True
+    assert (body["new_rows"], body["files"][0]["rejected_by_reason"]) == (4, {"time_invalid": 1})
+    assert body["first_rejected"] == [
+        {"file": "plays.csv", "row": 2, "line": 4, "reason": "time_invalid", "detail": "soon", "payload": "c,soon"}
+    ]
+    assert not (tmp_path / "lake").exists()
