@@ -1,10 +1,35 @@
 """The frontier: the exclusive end of what batch may certify."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 from domain.policy import Policy
-from domain.windows import floor_hour
+from domain.position import LOG_IN_USE, READ_TO
+from domain.windows import EPOCH, floor_hour
+
+
+def log_in_use(transactions: Mapping[str, int]) -> str | None:
+    """Return the id of the log that the lake writer read last, None before it read any.
+
+    Args:
+        transactions: Of `bronze/plays`: `log_in_use/<log id>` counts the changes from one log to another.
+    """
+    changes = {app.removeprefix(LOG_IN_USE): n for app, n in transactions.items() if app.startswith(LOG_IN_USE)}
+    return max(changes, key=changes.__getitem__, default=None)
+
+
+def read_to_of_log(transactions: Mapping[str, int]) -> dict[str, datetime]:
+    """Return per partition of the log in use up to when bronze holds all of its entries (UTC, exclusive).
+
+    A log that was replaced can bring nothing any more, and would hold the frontier for ever: it is left out from the
+    first commit under its successor on. That commit has a value for each partition of the successor, the beginning of
+    time where one was not read to its end, so nothing is certified before the new log was read.
+
+    Args:
+        transactions: Of `bronze/plays`: `read_to/<log id>/<partition>` in milliseconds since 1970 UTC.
+    """
+    prefix = f"{READ_TO}{log_in_use(transactions)}/"
+    return {app: EPOCH + timedelta(milliseconds=ms) for app, ms in transactions.items() if app.startswith(prefix)}
 
 
 def certifiable_end(read_to: Iterable[datetime], now: datetime, policy: Policy) -> datetime:

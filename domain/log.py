@@ -52,11 +52,10 @@ class EntryId(NamedTuple):
         """The same place as one integer of 63 bits that grows with it: the version of a Delta transaction.
 
         Raises:
-            OverflowError: more than 2^20 entries in one millisecond.
+            NoVersionError: 2^20 entries or more in one millisecond, which only a server's clock that went back brings.
         """
         if not 0 <= self.sequence < _SEQUENCES_A_MS:
-            message = f"entry {self} has no place in a version: its counter is above {_SEQUENCES_A_MS - 1}"
-            raise OverflowError(message)
+            raise NoVersionError(str(self))
         return self.ms * _SEQUENCES_A_MS + self.sequence
 
     @classmethod
@@ -66,6 +65,7 @@ class EntryId(NamedTuple):
 
 
 BEGINNING = EntryId(0, 0)
+LAKE_READER = "lake_writer"  # a log knows this reader from its birth: nothing is dropped that no lake has
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class EventLog(Protocol):
         """Append entries; they are on disk when this returns."""
 
     def read(self, partition: Partition, *, after: EntryId, limit: int) -> Reading:
-        """Read up to `limit` entries after a place (exclusive)."""
+        """Read up to `limit` entries after a place (exclusive): an entry that was read before, or the beginning."""
 
     def end_offsets(self, stream: Stream) -> Mapping[Partition, EntryId]:
         """Return the last entry each partition ever had, trimmed ones included; the beginning if it had none."""
@@ -117,12 +117,32 @@ class EventLog(Protocol):
         """Drop what no reader needs any more; return the last entry dropped so far."""
 
 
+def without_secrets(address: str) -> str:
+    """Return the address of a server as it may be shown: without user, password and options."""
+    scheme, found, rest = address.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if found and scheme != "unix" else address
+
+
+class NoVersionError(LakeboardError):
+    """An entry's counter has no room in the version of a Delta transaction."""
+
+    def __init__(self, entry: str) -> None:
+        super().__init__(entry)
+        self.entry = entry
+
+    def __str__(self) -> str:
+        return (
+            f"entry {self.entry} has a counter of {_SEQUENCES_A_MS} or more, which the lake cannot note: the log "
+            "server's clock went back and it numbers all entries within one millisecond; see docs/log-format.md"
+        )
+
+
 class LogUnavailableError(LakeboardError):
     """The log server cannot be reached or does not answer in time: what was being appended may or may not be there."""
 
     def __init__(self, address: str, reason: str) -> None:
-        super().__init__(address, reason)
-        self.address = address
+        self.address = without_secrets(address)
+        super().__init__(self.address, reason)
         self.reason = reason
 
     def __str__(self) -> str:
@@ -155,6 +175,17 @@ class LogReplacedError(LakeboardError):
         return f"the event log was replaced: expected {self.expected}, found {self.found}; readers start over"
 
 
+class LogLostEndError(LogReplacedError):
+    """The log is the one we know, but an entry that we have read is not in it any more: it lost its end."""
+
+    def __init__(self, log_id: str, partition: str, entry: str) -> None:
+        super().__init__(log_id, f"the same without its end (partition {partition} has no entry {entry})")
+        self.args = (log_id, partition, entry)
+        self.log_id = log_id
+        self.partition = partition
+        self.entry = entry
+
+
 class TrimmedError(LakeboardError):
     """A reader asked for entries that were dropped: going on would leave a silent hole."""
 
@@ -171,12 +202,27 @@ class TrimmedError(LakeboardError):
         )
 
 
+class UnknownLogFormatError(LakeboardError):
+    """The log's keys are laid out as another version of this program does it."""
+
+    def __init__(self, address: str, found: str) -> None:
+        self.address = without_secrets(address)
+        super().__init__(self.address, found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"the event log at {self.address} has format {self.found or 'unknown'}, which this lakeboard does not "
+            "know: run the version that made it, see docs/log-format.md"
+        )
+
+
 class UnsafeLogServerError(LakeboardError):
     """The server's settings would lose accepted events."""
 
     def __init__(self, address: str, problems: Sequence[str]) -> None:
-        super().__init__(address, problems)
-        self.address = address
+        self.address = without_secrets(address)
+        super().__init__(self.address, problems)
         self.problems = tuple(problems)
 
     def __str__(self) -> str:

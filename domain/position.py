@@ -9,6 +9,7 @@ from domain.errors import LakeboardError
 
 READ_TO = "read_to/"
 LAKE_WRITER = "lake_writer/"
+LOG_IN_USE = "log_in_use/"
 
 
 class PositionWentBackError(LakeboardError):

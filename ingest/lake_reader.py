@@ -189,7 +189,10 @@ class LakeReader:
             return self.files.pin(table) if table is PLAYS else PinnedTable(table, "", None, ())
         if table is PLAYS:
             return self.files.pin(table, newest[0].position.version)
-        return self.files.pin(table, newest[0].table_versions[table.name])
+        version = newest[0].table_versions.get(table.name)
+        if version is None:  # a table that was added to lakeboard after this release: for it, it is empty
+            return PinnedTable(table, "", None, ())
+        return self.files.pin(table, version)
 
     def _charts(self, granularity: Granularity) -> PinnedTable:
         return self.table(CHARTS).where(lambda of: of["window_length"] == granularity.value)

@@ -2,8 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +11,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, WriterPropertie
 from deltalake.exceptions import CommitFailedError
 
 from domain.errors import LakeboardError
-from domain.position import LAKE_WRITER, READ_TO, BronzePosition
+from domain.frontier import read_to_of_log
+from domain.position import LAKE_WRITER, BronzePosition
 from domain.tables import BRONZE, PLAYS, Table, Writer
-from domain.windows import EPOCH
 from ingest.arrow import arrow_schema
 from ingest.delta_log import app_transactions, newest_version, row_count
+from ingest.durable import make_durable
 from ingest.table_lock import locked
 
 _RETENTION = {
@@ -46,6 +47,23 @@ class NotCommittedError(LakeboardError):
         )
 
 
+class MovedError(LakeboardError):
+    """A transaction is not where the rows go on from: somebody else wrote on."""
+
+    def __init__(self, table: str, writer: str, expected: int, found: int) -> None:
+        super().__init__(table, writer, expected, found)
+        self.table = table
+        self.writer = writer
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table}: {self.writer} stands at {self.found} and not at {self.expected}: another process wrote on; "
+            "nothing was written, read again from where it stands"
+        )
+
+
 class BronzeWriter:
     """Appends to the bronze tables of one lake, creating them at first use.
 
@@ -54,11 +72,19 @@ class BronzeWriter:
     Args:
         lake_root: Folder of the lake.
         on_wait: Told (table, holder) when another process holds a table's lock.
+        pause: Waits so many seconds before a commit that lost against another writer is tried again.
     """
 
-    def __init__(self, lake_root: Path, *, on_wait: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        lake_root: Path,
+        *,
+        on_wait: Callable[[str, str], None] | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         self.lake_root = lake_root
         self._on_wait = on_wait
+        self._pause = pause
 
     def create(self) -> None:
         """Create the bronze tables that are not there yet, empty."""
@@ -69,6 +95,11 @@ class BronzeWriter:
     def last_seq(self, table: Table, writer: str) -> int:
         """Return the last transaction of this writer in this table, -1 before its first."""
         return _last(self._open(table), writer)
+
+    def transactions(self, table: Table) -> tuple[int, dict[str, int]]:
+        """Return the version of a table and every writer's last transaction in it."""
+        version = self._open(table).version()
+        return version, app_transactions(self.lake_root / table.name, version)
 
     def append(self, table: Table, rows: pa.Table, *, writer: str, seq: int) -> int:
         """Commit rows as transaction (writer, seq); return how many were written, 0 when it was there already.
@@ -87,16 +118,50 @@ class BronzeWriter:
                 try:
                     self._commit(handle, rows, writer, seq)
                 except CommitFailedError:
-                    time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
+                    self._pause(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
                 else:
                     return len(rows)
         raise NotCommittedError(table.name, writer, seq)
 
+    def append_from(
+        self, table: Table, rows: pa.Table, *, after: Mapping[str, int], transactions: Mapping[str, int]
+    ) -> int:
+        """Commit rows of several writers and all their transactions at once; return the version this made.
+
+        Args:
+            table: Which table.
+            rows: They carry `writer` and `writer_seq` themselves.
+            after: Where each writer must stand now, -1 before its first transaction.
+            transactions: Where writers stand with this commit, and marks of other names.
+
+        Raises:
+            MovedError: a writer does not stand there.
+            NotCommittedError: other writers won every try.
+        """
+        rows = rows.select(table.column_names).cast(arrow_schema(table))
+        with locked(self.lake_root, table.name, on_wait=self._on_wait):
+            for attempt in range(_TRIES):
+                handle = self._open(table)
+                _require_at(table, after, app_transactions(self.lake_root / table.name, handle.version()))
+                try:
+                    self._commit_all(handle, rows, "lake writer", transactions)
+                except CommitFailedError:
+                    self._pause(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
+                else:
+                    return int(handle.version())
+        raise NotCommittedError(table.name, *next(iter(transactions.items())))
+
+    @classmethod
+    def _commit(cls, handle: DeltaTable, rows: pa.Table, writer: str, seq: int) -> None:
+        cls._commit_all(handle, rows, writer, {writer: seq})
+
     @staticmethod
-    def _commit(handle: DeltaTable, rows: pa.Table, writer: str, seq: int) -> None:
+    def _commit_all(handle: DeltaTable, rows: pa.Table, by: str, transactions: Mapping[str, int]) -> None:
         """Write through the handle whose transactions were read, so that a rival of the same writer conflicts."""
         properties = CommitProperties(
-            app_transactions=[Transaction(writer, seq)], custom_metadata={"writer": writer}, max_commit_retries=0
+            app_transactions=[Transaction(writer, seq) for writer, seq in transactions.items()],
+            custom_metadata={"writer": by},
+            max_commit_retries=0,
         )
         write_deltalake(handle, rows, mode="append", commit_properties=properties, writer_properties=_PARQUET)
 
@@ -121,9 +186,10 @@ def compact_bronze(lake_root: Path, table: Table) -> tuple[int, int]:
     Returns the number of files before and after. Rows, their transactions and every position stay as they are.
     """
     handle = DeltaTable(lake_root / table.name)
-    before = len(handle.file_uris())
+    before, version = len(handle.file_uris()), handle.version()
     handle.optimize.compact(writer_properties=_PARQUET)
     handle.vacuum(dry_run=False)
+    make_durable(lake_root / table.name, range(version + 1, handle.version() + 1))
     return before, len(handle.file_uris())
 
 
@@ -158,13 +224,17 @@ def bronze_position(lake_root: Path) -> BronzePosition:
 
 
 def log_read_to(lake_root: Path, version: int) -> dict[str, datetime]:
-    """Return per log partition up to when bronze holds all of its entries, as of a version of `bronze/plays`.
+    """Return per partition of the log in use up to when bronze holds all of its entries (UTC, exclusive).
 
-    The lake writer keeps it as transactions `read_to/<log id>/<partition>`, milliseconds since the epoch, UTC.
-    Imports have none.
+    As of a version of `bronze/plays`. Imports have none.
     """
-    transactions = app_transactions(lake_root / PLAYS.name, version)
-    return {app: EPOCH + timedelta(milliseconds=ms) for app, ms in transactions.items() if app.startswith(READ_TO)}
+    return read_to_of_log(app_transactions(lake_root / PLAYS.name, version))
+
+
+def _require_at(table: Table, after: Mapping[str, int], found: Mapping[str, int]) -> None:
+    for writer, expected in after.items():
+        if (at := found.get(writer, -1)) != expected:
+            raise MovedError(table.name, writer, expected, at)
 
 
 def _last(handle: DeltaTable, writer: str) -> int:

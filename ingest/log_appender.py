@@ -1,11 +1,11 @@
 """Appends plays for the API: what many requests bring in one turn of the event loop goes to disk together.
 
-Group commit: while one pipeline is on its way to the disk, the next requests gather; each pipeline holds one entry a
-partition, and the server syncs once for all of them. A request is answered when its own entries are on disk.
+Group commit: while one transaction is on its way to the disk, the next requests gather; each transaction holds one
+entry a partition, and the server syncs once for all of them. A request is answered when its own entries are on disk.
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,18 +14,24 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from domain.errors import LakeboardError
 from domain.log import LogFullError, LogReplacedError, LogUnavailableError, Partition, Stream
 from ingest.hashing import partition_number
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock
+from ingest.log_commit import Answer, commit
 from ingest.log_entry import Play, encode_plays
-from ingest.log_keys import BODY, stream_key
+from ingest.log_keys import stream_key
 from ingest.log_server import MIN_FREE_BYTES, room
 from ingest.redis_log import RedisLog
 
 MAX_WAITING = 200_000  # events in memory that are not on disk yet; more are refused
+_COMMIT_EVENTS = 20_000  # about as many go to disk together, so that nobody waits for all that came meanwhile
+_MOST_TURNS = 8
+_KEPT_NUMBERS = 100_000  # items whose partition is remembered
 _TIMEOUT_SECONDS = 10.0
 _ROOM_EVERY_SECONDS = 0.5
 _CLOCK_WENT_BACK = "equal or smaller"  # the server's words for an id below its last
+_CROWDED_ID = len("1794650400000-100000")  # far below the 2^20 entries a millisecond that the lake can note
 _TRIES = 20
 
 Batch = tuple[Sequence[Play], str, "asyncio.Future[None]"]
@@ -39,6 +45,10 @@ class LogAppender:
         clock: What stamps entries.
         folder: Where the server's files are, None when they are on another machine.
         min_free_bytes: What must stay free on that disk.
+
+    Attributes:
+        refusal: Why the log takes nothing for now; None = there is room.
+        problem: Why the server did not answer last time; None = it did.
     """
 
     def __init__(
@@ -50,13 +60,16 @@ class LogAppender:
         min_free_bytes: int = MIN_FREE_BYTES,
     ) -> None:
         self.address = address
-        self.refusal: str | None = "it was not looked at yet"
+        self.refusal: str | None = None
+        self.problem: str | None = "it was not looked at yet"
         self._clock = clock
         self._folder = folder
         self._min_free_bytes = min_free_bytes
         self._waiting: list[Batch] = []
         self._waiting_events = 0
+        self._committing: Sequence[Batch] = ()
         self._partitions: Sequence[Partition] = ()
+        self._numbers: dict[str, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._arrived = asyncio.Event()
         self._client = Redis.from_url(
@@ -67,21 +80,29 @@ class LogAppender:
             protocol=3,
         )
 
-    async def start(self) -> None:
+    async def start(self, *, must_answer: bool = True) -> None:
         """Open the log, making it when there is none, and begin to append.
+
+        Args:
+            must_answer: Whether the server has to be there now. If not, appends fail until it is.
 
         Raises:
             LogUnavailableError: no server there.
             UnsafeLogServerError: its settings would lose accepted events.
         """
-        await self._open()
+        try:
+            await self._open()
+        except LogUnavailableError:
+            if must_answer:
+                raise
         await self._look_for_room()
         self._tasks = [asyncio.create_task(self._append_for_ever()), asyncio.create_task(self._watch_room())]
 
     async def stop(self) -> None:
         """Append what waits, then close."""
-        while self._waiting and self._tasks:
-            await asyncio.wait([future for _, _, future in self._waiting])
+        while self._tasks and (unanswered := [done for _, _, done in (*self._committing, *self._waiting)]):
+            await asyncio.wait(unanswered)
+            await asyncio.sleep(0)  # let the next ones begin
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -109,39 +130,78 @@ class LogAppender:
         """Check the server and learn the partitions; in a thread, since it happens once a server's life."""
         opened = await asyncio.to_thread(RedisLog.open, self.address, clock=self._clock)
         self._partitions = opened.partitions(Stream.PLAYS)
+        self._numbers.clear()
         opened.close()
 
     async def _append_for_ever(self) -> None:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            batches, self._waiting, self._waiting_events = self._waiting, [], 0
-            failures = await self._append_together(batches)
-            for (_, _, done), failure in zip(batches, failures, strict=True):
+            await self._gather()
+            self._take_some()
+            try:
+                failures = await self._append_together(self._committing)
+            except Exception as error:  # whatever it is, those who wait must hear of it, and the next ones be served
+                failures = [error] * len(self._committing)
+            for (_, _, done), failure in zip(self._committing, failures, strict=True):
                 if done.done():  # its request went away; its plays are in the log all the same
                     continue
                 if failure is None:
                     done.set_result(None)
                 else:
                     done.set_exception(failure)
+            self._committing = ()
+
+    async def _gather(self) -> None:
+        """Let requests that are ready to append do so first: each turn of the event loop may bring more."""
+        for _ in range(_MOST_TURNS):
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+            if len(self._waiting) == before:
+                return
+
+    def _take_some(self) -> None:
+        """Move what goes to disk next from `_waiting` to `_committing`."""
+        events, taken = 0, 0
+        while taken < len(self._waiting) and events < _COMMIT_EVENTS:
+            events += len(self._waiting[taken][0])
+            taken += 1
+        self._committing, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        self._waiting_events -= events
+        if self._waiting:
+            self._arrived.set()
 
     async def _append_together(self, batches: Sequence[Batch]) -> Sequence[Exception | None]:
-        """Append what was gathered; return per batch what went wrong with any of its partitions."""
+        """Append what was gathered; return per batch what went wrong with any of its partitions.
+
+        Raises:
+            LogUnavailableError, UnsafeLogServerError: the log was not open yet and cannot be opened.
+        """
+        if not self._partitions:
+            await self._open()
+        if len(self._numbers) > _KEPT_NUMBERS:
+            self._numbers.clear()
         per_partition: dict[int, list[Play]] = defaultdict(list)
         sources: dict[int, list[tuple[str, int]]] = defaultdict(list)
         touched: list[set[int]] = []
-        count = len(self._partitions)
         for plays, source, _ in batches:
-            before = {number: len(found) for number, found in per_partition.items()}
-            for play in plays:
-                per_partition[partition_number(play.item_id, count)].append(play)
-            grown = {n: len(found) - before.get(n, 0) for n, found in per_partition.items()}
-            touched.append({n for n, more in grown.items() if more})
-            for number in touched[-1]:
-                sources[number].append((source, grown[number]))
+            numbers = [self._number(play.item_id) for play in plays]
+            for number, play in zip(numbers, plays, strict=True):
+                per_partition[number].append(play)
+            grown = Counter(numbers)
+            touched.append(set(grown))
+            for number, more in grown.items():
+                sources[number].append((source, more))
         bodies = {number: encode_plays(found, sources[number]) for number, found in per_partition.items()}
         failed = await self._append_entries(bodies)
         return [next((failed[n] for n in numbers if n in failed), None) for numbers in touched]
+
+    def _number(self, item_id: str) -> int:
+        """Return the partition of an item; popular ones come again and again."""
+        number = self._numbers.get(item_id)
+        if number is None:
+            number = self._numbers[item_id] = partition_number(item_id, len(self._partitions))
+        return number
 
     async def _append_entries(self, bodies: dict[int, bytes]) -> dict[int, Exception]:
         """Append one entry a partition; return what went wrong in which."""
@@ -149,7 +209,8 @@ class LogAppender:
         for _ in range(_TRIES):
             try:
                 answers = await self._send(left)
-            except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
+            except (redis.exceptions.RedisError, OSError) as error:
+                self.problem = str(error) or type(error).__name__
                 unavailable = LogUnavailableError(self.address, str(error) or type(error).__name__)
                 return failed | dict.fromkeys(left, unavailable)
             again: dict[int, bytes] = {}
@@ -158,6 +219,8 @@ class LogAppender:
                     again[number] = left[number]
                 elif isinstance(answer, Exception):
                     failed[number] = self._failure(answer)
+                elif len(answer) >= _CROWDED_ID:
+                    self.refusal = "its server's clock went back, and a millisecond has no room for more entries"
             if not again:
                 return failed
             if None in answers:
@@ -169,17 +232,13 @@ class LogAppender:
         """Make the log in a server that lost it."""
         try:
             await self._open()
-        except (LogUnavailableError, OSError) as error:
+        except LakeboardError as error:
             failed.update(dict.fromkeys(again, error))
             again.clear()
 
-    async def _send(self, bodies: dict[int, bytes]) -> list[bytes | Exception | None]:
-        pipeline = self._client.pipeline(transaction=False)
-        for number, body in bodies.items():
-            key = stream_key(self._partitions[number])
-            pipeline.xadd(key, {BODY: body}, id=self._clock.new_id(), nomkstream=True)
-        answers: list[bytes | Exception | None] = await pipeline.execute(raise_on_error=False)
-        return answers
+    async def _send(self, bodies: dict[int, bytes]) -> list[Answer]:
+        keyed = {stream_key(self._partitions[number]): body for number, body in bodies.items()}
+        return await commit(self._client, keyed, entry_id=self._clock.new_id())
 
     def _failure(self, answer: Exception) -> Exception:
         if isinstance(answer, redis.exceptions.OutOfMemoryError):
@@ -193,9 +252,11 @@ class LogAppender:
             await self._look_for_room()
 
     async def _look_for_room(self) -> None:
-        """Ask the server how full it is. When it does not answer, the next append finds that out by itself."""
+        """Ask the server how full it is, and remember when it does not answer."""
         try:
             info = await self._client.info()
-        except (redis.exceptions.RedisError, OSError):
+            room_now = room(info, folder=self._folder, min_free_bytes=self._min_free_bytes)
+        except (redis.exceptions.RedisError, OSError) as error:
+            self.problem = str(error) or type(error).__name__
             return
-        self.refusal = room(info, folder=self._folder, min_free_bytes=self._min_free_bytes).refusal()
+        self.problem, self.refusal = None, room_now.refusal()

@@ -6,7 +6,7 @@ holds some. A reader refuses a version that it does not know; it never guesses.
 
 from collections.abc import Iterable, Sequence
 from struct import pack
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 import numpy as np
@@ -68,7 +68,7 @@ class PlaysEntry(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     version: Literal[1] = FORMAT_VERSION
     kind: Literal["plays"] = "plays"
-    sources: list[tuple[str, int]]
+    sources: list[tuple[str, Annotated[int, msgspec.Meta(ge=0)]]]
     event_ids: list[str]
     id_hashes: bytes
     item_ids: list[str]

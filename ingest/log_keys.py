@@ -27,16 +27,22 @@ def offset_field(reader: str, partition: Partition) -> str:
     return f"{reader}|{partition}"
 
 
+# The scripts say first which log they found and do nothing to another one: what was said about a log that is gone must
+# never fall on the one in its place. They write even when memory is full: forgetting is what ends that.
+
 # Forget what no reader needs any more and say so in one step: a crash between the two would leave a hole that
-# nobody sees, or a mark above entries that are there. KEYS: stream, trimmed, readers, offsets; ARGV: partition, now.
+# nobody sees, or a mark above entries that are there.
+# KEYS: log, stream, trimmed, readers, offsets; ARGV: log id, partition, now.
 # Milliseconds and counters stay far below 2^53, so Lua's numbers compare them exactly.
-TRIM = """
+TRIM = """#!lua flags=allow-oom
+local found = redis.call('HGET', KEYS[1], 'id')
+if found ~= ARGV[1] then return {found, false} end
 local lowest_ms, lowest_seq = nil, nil
-local readers = redis.call('HGETALL', KEYS[3])
+local readers = redis.call('HGETALL', KEYS[4])
 for i = 1, #readers, 2 do
   local until_ms = tonumber(readers[i + 1])
-  if until_ms == 0 or until_ms > tonumber(ARGV[2]) then
-    local offset = redis.call('HGET', KEYS[4], readers[i] .. '|' .. ARGV[1]) or '0-0'
+  if until_ms == 0 or until_ms > tonumber(ARGV[3]) then
+    local offset = redis.call('HGET', KEYS[5], readers[i] .. '|' .. ARGV[2]) or '0-0'
     local ms, seq = string.match(offset, '^(%d+)-(%d+)$')
     ms, seq = tonumber(ms), tonumber(seq)
     if lowest_ms == nil or ms < lowest_ms or (ms == lowest_ms and seq < lowest_seq) then
@@ -44,25 +50,60 @@ for i = 1, #readers, 2 do
     end
   end
 end
-local before = redis.call('HGET', KEYS[2], ARGV[1]) or '0-0'
-if lowest_ms == nil then return before end
+local before = redis.call('HGET', KEYS[3], ARGV[2]) or '0-0'
+if lowest_ms == nil then return {found, before} end
 local ms, seq = string.match(before, '^(%d+)-(%d+)$')
-if lowest_ms < tonumber(ms) or (lowest_ms == tonumber(ms) and lowest_seq <= tonumber(seq)) then return before end
+ms, seq = tonumber(ms), tonumber(seq)
+if lowest_ms < ms or (lowest_ms == ms and lowest_seq <= seq) then return {found, before} end
 local through = string.format('%d-%d', lowest_ms, lowest_seq)
-redis.call('XTRIM', KEYS[1], 'MINID', '=', string.format('%d-%d', lowest_ms, lowest_seq + 1))
-redis.call('HSET', KEYS[2], ARGV[1], through)
-return through
+redis.call('XTRIM', KEYS[2], 'MINID', '=', string.format('%d-%d', lowest_ms, lowest_seq + 1))
+redis.call('HSET', KEYS[3], ARGV[2], through)
+return {found, through}
 """
 
-# A reader's offsets only grow, whatever order its commits arrive in. KEYS: readers, offsets; ARGV: reader, until,
-# then field, entry, field, entry, ...
-COMMIT = """
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-for i = 3, #ARGV, 2 do
-  local before = redis.call('HGET', KEYS[2], ARGV[i]) or '0-0'
+# A reader's offsets only grow, whatever order its commits arrive in.
+# KEYS: log, readers, offsets; ARGV: log id, reader, until, then field, entry, field, entry, ...
+COMMIT = """#!lua flags=allow-oom
+local found = redis.call('HGET', KEYS[1], 'id')
+if found ~= ARGV[1] then return found end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+for i = 4, #ARGV, 2 do
+  local before = redis.call('HGET', KEYS[3], ARGV[i]) or '0-0'
   local ms, seq = string.match(before, '^(%d+)-(%d+)$')
   local new_ms, new_seq = string.match(ARGV[i + 1], '^(%d+)-(%d+)$')
   ms, seq, new_ms, new_seq = tonumber(ms), tonumber(seq), tonumber(new_ms), tonumber(new_seq)
-  if new_ms > ms or (new_ms == ms and new_seq > seq) then redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+  if new_ms > ms or (new_ms == ms and new_seq > seq) then redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
 end
+return found
+"""
+
+# Whether an entry is there, without sending it. KEYS: stream; ARGV: entry.
+IS_THERE = """#!lua flags=no-writes
+return #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1], 'COUNT', 1)
+"""
+
+# The last id of each stream, nil for one that is not there. XINFO alone would send the first and last entries too.
+# KEYS: log, streams.
+ENDS = """#!lua flags=no-writes
+local ends = {redis.call('HGET', KEYS[1], 'id')}
+for i = 2, #KEYS do
+  ends[i] = false
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    local info = redis.call('XINFO', 'STREAM', KEYS[i])
+    for j = 1, #info, 2 do
+      if info[j] == 'last-generated-id' then ends[i] = info[j + 1] end
+    end
+  end
+end
+return ends
+"""
+
+# Another identity for the same entries. Marks and offsets were of the old one; readers go on holding back the trim.
+# Of two that do it at once the first decides. KEYS: log, trimmed, offsets; ARGV: log id, new id.
+START_OVER = """#!lua flags=allow-oom
+local found = redis.call('HGET', KEYS[1], 'id')
+if found ~= ARGV[1] then return found end
+redis.call('HSET', KEYS[1], 'id', ARGV[2])
+redis.call('DEL', KEYS[2], KEYS[3])
+return ARGV[2]
 """

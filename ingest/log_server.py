@@ -14,6 +14,12 @@ _DEMANDED = {
     "maxmemory-policy": ("noeviction", "a full log must refuse, never forget"),
     "no-appendfsync-on-rewrite": ("no", "entries must be on disk during a rewrite too"),
 }
+VIEWS_LISTPACKS = {  # what the server of the live views must take as listpacks, at least
+    "zset-max-listpack-entries": 1024,
+    "zset-max-listpack-value": 512,
+    "hash-max-listpack-entries": 1024,
+    "hash-max-listpack-value": 512,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,26 @@ def unsafe_settings(info: Mapping[str, object], config: Mapping[str, str]) -> li
         problems.append(f"version {info.get('redis_version')} is older than 7.0")
     if info.get("aof_last_write_status", "ok") != "ok":
         problems.append("the last write of its append-only file failed")
+    return problems
+
+
+def unfit_for_views(info: Mapping[str, object], config: Mapping[str, str]) -> list[str]:
+    """Return what makes a server unfit for the live views, one phrase each; empty when it is fit.
+
+    Args:
+        info: INFO of the server.
+        config: Its CONFIG.
+    """
+    problems = [
+        f"{name} is {config.get(name, 'unknown')}, must be at least {least} (pages of boards are that large)"
+        for name, least in VIEWS_LISTPACKS.items()
+        if int(config.get(name, "0")) < least
+    ]
+    if config.get("maxmemory-policy") != "noeviction":
+        policy = config.get("maxmemory-policy", "unknown")
+        problems.append(f"maxmemory-policy is {policy}, must be noeviction (a view must not vanish in silence)")
+    if server_version(info) < MIN_VERSION:
+        problems.append(f"version {info.get('redis_version')} is older than 7.0")
     return problems
 
 

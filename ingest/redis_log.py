@@ -3,35 +3,52 @@
 The API appends through `ingest/log_appender.py`, which shares everything but the waiting.
 """
 
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from domain.log import (
     BEGINNING,
     Entry,
     EntryId,
-    LogFullError,
+    LogLostEndError,
     LogReplacedError,
     LogUnavailableError,
     Partition,
     Reading,
     Stream,
     TrimmedError,
+    UnknownLogFormatError,
     UnsafeLogServerError,
 )
-from domain.windows import EPOCH
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock
-from ingest.log_keys import BODY, COMMIT, FORMAT, META, OFFSETS, READERS, TRIM, TRIMMED, offset_field, stream_key
+from ingest.log_creation import log_in, milliseconds, moment, new_log_id, texts
+from ingest.log_errors import translated
+from ingest.log_keys import (
+    BODY,
+    COMMIT,
+    ENDS,
+    FORMAT,
+    IS_THERE,
+    META,
+    OFFSETS,
+    READERS,
+    START_OVER,
+    TRIM,
+    TRIMMED,
+    offset_field,
+    stream_key,
+)
 from ingest.log_server import LogRoom, room, unsafe_settings
 
 DEFAULT_PARTITIONS: Mapping[Stream, int] = {Stream.PLAYS: 8, Stream.SCORES: 8}
+CLOCK_WENT_BACK = "equal or smaller"  # the server's words for an id below its last
 _TIMEOUT_SECONDS = 10.0
+_TRIES = 20
 
 
 class RedisLog:
@@ -69,16 +86,26 @@ class RedisLog:
         Raises:
             LogUnavailableError: no server there.
             UnsafeLogServerError: its settings would lose accepted events.
+            UnknownLogFormatError: another version of this program laid the log out.
         """
         client = redis.Redis.from_url(
-            address, socket_timeout=timeout_seconds, socket_connect_timeout=timeout_seconds, protocol=3
+            address,
+            socket_timeout=timeout_seconds,
+            socket_connect_timeout=timeout_seconds,
+            protocol=3,
+            # At once and only once: a connection that died while nobody used it. Waiting is the caller's business.
+            retry=Retry(NoBackoff(), 1, supported_errors=(redis.exceptions.ConnectionError,)),
         )
-        with _translated(address):
-            problems = unsafe_settings(client.info(), _texts(client.config_get("*")))
+        with translated(address):
+            problems = unsafe_settings(client.info(), texts(client.config_get("*")))
             if problems:
                 client.close()
                 raise UnsafeLogServerError(address, problems)
-            return cls(client, address=address, meta=_made(client, partitions), clock=clock)
+            meta = log_in(client, partitions, moment(client.time()))
+        if meta.get("format") != str(FORMAT):
+            client.close()
+            raise UnknownLogFormatError(address, meta.get("format", ""))
+        return cls(client, address=address, meta=meta, clock=clock)
 
     def __enter__(self) -> "RedisLog":
         return self
@@ -95,62 +122,73 @@ class RedisLog:
         return self._partitions[stream]
 
     def append(self, entries: Sequence[tuple[Partition, bytes]]) -> Sequence[EntryId]:
-        """Append entries; they are on disk when this returns.
+        """Append entries; they are on disk when this returns. After an error some of them may be in the log.
 
         Raises:
-            LogFullError: the server is at its memory limit; some of the entries may be in the log.
-            LogReplacedError: the log is not there any more.
+            LogFullError: the server is at its memory limit.
+            LogReplacedError: another log stands there, or none.
         """
-        with _translated(self.address):
-            pipeline = self._client.pipeline(transaction=False)
-            for partition, body in entries:
-                pipeline.xadd(stream_key(partition), {BODY: body}, id=self._clock.new_id(), nomkstream=True)
-            return [self._appended(answer) for answer in pipeline.execute()]
+        ids: dict[int, EntryId] = {}
+        with translated(self.address):
+            for _ in range(_TRIES):
+                left = [number for number in range(len(entries)) if number not in ids]
+                ids |= self._append_some({number: entries[number] for number in left})
+                if len(ids) == len(entries):
+                    return [ids[number] for number in range(len(entries))]
+        reason = "a replay clock that keeps going back"
+        raise LogUnavailableError(self.address, reason)
 
     def read(self, partition: Partition, *, after: EntryId, limit: int) -> Reading:
         """Read up to `limit` entries after a place (exclusive).
 
+        Args:
+            partition: Of which stream and number.
+            after: An entry that was read before, or the beginning. That it is still there, or was trimmed, is what
+                shows that nothing between it and the next entry was lost.
+            limit: At least 1.
+
         Raises:
             TrimmedError: entries after that place were dropped.
             LogReplacedError: another log stands there.
+            LogLostEndError: the log is the same, but that entry is gone from its end.
         """
-        with _translated(self.address):
-            pipeline = self._client.pipeline(transaction=True)  # one moment for all four
+        key = stream_key(partition)
+        with translated(self.address):
+            pipeline = self._client.pipeline(transaction=True)  # one moment for all five
             pipeline.time()
             pipeline.hget(META, "id")
             pipeline.hget(TRIMMED, str(partition))
-            pipeline.xrange(stream_key(partition), min=f"({after}", count=limit)
-            time, log_id, trimmed, found = pipeline.execute()
+            pipeline.eval(IS_THERE, 1, key, str(after))
+            pipeline.xrange(key, min=f"({after}", count=limit)
+            time, log_id, trimmed, is_there, found = pipeline.execute()
         self._require_same(log_id)
         trimmed_through = EntryId.parse(trimmed) if trimmed else BEGINNING
         if after < trimmed_through:
             raise TrimmedError(str(partition), str(after), str(trimmed_through))
+        if not is_there and after not in (BEGINNING, trimmed_through):
+            raise LogLostEndError(self.log_id, str(partition), str(after))
         entries = [Entry(EntryId.parse(entry_id), fields[BODY]) for entry_id, fields in found]
-        return Reading(entries=entries, at=self._clock.of_server(_moment(time)), reached_end=len(entries) < limit)
+        return Reading(entries=entries, at=self._clock.of_server(moment(time)), reached_end=len(entries) < limit)
 
     def end_offsets(self, stream: Stream) -> Mapping[Partition, EntryId]:
         """Return the last entry each partition ever had, trimmed ones included; the beginning if it had none.
 
         Raises:
-            LogReplacedError: another log stands there.
+            LogReplacedError: another log stands there, or a partition of ours is gone.
         """
         partitions = self.partitions(stream)
-        with _translated(self.address):
-            pipeline = self._client.pipeline(transaction=True)
-            pipeline.hget(META, "id")
-            for partition in partitions:
-                pipeline.xinfo_stream(stream_key(partition))
-            log_id, *infos = pipeline.execute()
+        keys = (META, *(stream_key(partition) for partition in partitions))
+        with translated(self.address):
+            log_id, *ends = self._client.eval(ENDS, len(keys), *keys)
         self._require_same(log_id)
-        return {
-            partition: EntryId.parse(info["last-generated-id"])
-            for partition, info in zip(partitions, infos, strict=True)
-        }
+        if None in ends:
+            raise LogReplacedError(self.log_id, "the same without a partition")
+        return {partition: EntryId.parse(end) for partition, end in zip(partitions, ends, strict=True)}
 
     def lengths(self, stream: Stream) -> Mapping[Partition, int]:
         """Return how many entries each partition holds."""
         partitions = self.partitions(stream)
-        with _translated(self.address):
+        with translated(self.address):
             pipeline = self._client.pipeline(transaction=False)
             for partition in partitions:
                 pipeline.xlen(stream_key(partition))
@@ -165,126 +203,96 @@ class RedisLog:
             reader: Its name. Once named it holds back the trim in every partition, those without an offset too.
             offsets: Last entry that it needs no more.
             lease: A reader that may vanish (a rebuild's pin) counts for so long after each call; None = for ever.
+
+        Raises:
+            LogReplacedError: another log stands there, of which these offsets say nothing.
         """
-        with _translated(self.address):
-            until = 0 if lease is None else _milliseconds(self._server_time() + lease)
+        with translated(self.address):
+            until = 0 if lease is None else milliseconds(self._server_time() + lease)
             pairs = [text for p, entry in offsets.items() for text in (offset_field(reader, p), str(entry))]
-            self._client.eval(COMMIT, 2, READERS, OFFSETS, reader, until, *pairs)
+            found = self._client.eval(COMMIT, 3, META, READERS, OFFSETS, self.log_id, reader, until, *pairs)
+        self._require_same(found)
 
     def offsets(self, reader: str, stream: Stream) -> Mapping[Partition, EntryId]:
         """Return what a reader committed; the beginning where it committed nothing."""
         partitions = self.partitions(stream)
-        with _translated(self.address):
+        with translated(self.address):
             found = self._client.hmget(OFFSETS, [offset_field(reader, partition) for partition in partitions])
         return {p: EntryId.parse(text) if text else BEGINNING for p, text in zip(partitions, found, strict=True)}
 
     def readers(self) -> Sequence[str]:
         """Return the names of all that hold the trim back, or did before their lease ended."""
-        with _translated(self.address):
-            return sorted(_text(name) for name in self._client.hkeys(READERS))
+        with translated(self.address):
+            return sorted(texts(self._client.hgetall(READERS)))
 
     def remove_reader(self, reader: str) -> None:
         """Forget a reader: the trim waits for it no longer."""
         every = [partition for partitions in self._partitions.values() for partition in partitions]
-        with _translated(self.address):
+        with translated(self.address):
             pipeline = self._client.pipeline(transaction=True)
             pipeline.hdel(READERS, reader)
             pipeline.hdel(OFFSETS, *[offset_field(reader, partition) for partition in every])
             pipeline.execute()
 
     def trim(self, partition: Partition) -> EntryId:
-        """Drop what no reader needs any more; return the last entry dropped so far. Without readers: nothing."""
-        with _translated(self.address):
-            now = _milliseconds(self._server_time())
-            keys = (stream_key(partition), TRIMMED, READERS, OFFSETS)
-            return EntryId.parse(self._client.eval(TRIM, len(keys), *keys, str(partition), now))
+        """Drop what no reader needs any more; return the last entry dropped so far. Without readers: nothing.
+
+        Raises:
+            LogReplacedError: another log stands there.
+        """
+        keys = (META, stream_key(partition), TRIMMED, READERS, OFFSETS)
+        with translated(self.address):
+            now = milliseconds(self._server_time())
+            log_id, through = self._client.eval(TRIM, len(keys), *keys, self.log_id, str(partition), now)
+        self._require_same(log_id)
+        return EntryId.parse(through)
 
     def rewrite_file(self) -> None:
         """Ask the server to write its append-only file anew, without what was trimmed; it does so behind our back."""
-        with _translated(self.address):
+        with translated(self.address):
             self._client.bgrewriteaof()
 
     def room(self, *, folder: Path | None, min_free_bytes: int) -> LogRoom:
         """Return how full the log is; `folder` holds its files, None when they are on another machine."""
-        with _translated(self.address):
+        with translated(self.address):
             return room(self._client.info(), folder=folder, min_free_bytes=min_free_bytes)
 
     def now(self) -> datetime:
         """Return the log's clock, UTC."""
-        with _translated(self.address):
+        with translated(self.address):
             return self._clock.of_server(self._server_time())
 
     def start_over(self) -> None:
-        """Give the log another identity: every reader starts over. For a log whose end was lost."""
-        with _translated(self.address):
-            self.log_id = new_log_id()
-            self._client.hset(META, "id", self.log_id)
+        """Give the entries that are there another log id: every reader starts over. For a log whose end was lost.
 
-    def _appended(self, answer: bytes | None) -> EntryId:
-        if answer is None:  # the stream is not there: the server lost what it had
-            raise LogReplacedError(self.log_id, "an empty server")
-        return EntryId.parse(answer)
+        When another reader did so first, its new id is ours too.
+        """
+        with translated(self.address):
+            found = self._client.eval(START_OVER, 3, META, TRIMMED, OFFSETS, self.log_id, new_log_id())
+        if found is None:
+            self._require_same(None)
+        self.log_id = found.decode()
+
+    def _append_some(self, entries: Mapping[int, tuple[Partition, bytes]]) -> dict[int, EntryId]:
+        """Append entries in one pipeline; return the ids of those that the clock did not stamp too low."""
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hget(META, "id")
+        for partition, body in entries.values():
+            pipeline.xadd(stream_key(partition), {BODY: body}, id=self._clock.new_id(), nomkstream=True)
+        log_id, *answers = pipeline.execute(raise_on_error=False)
+        ids: dict[int, EntryId] = {}
+        for number, answer in zip((*entries,), answers, strict=True):
+            if isinstance(answer, Exception):
+                if CLOCK_WENT_BACK not in str(answer):
+                    raise answer
+            elif answer is not None:  # None: the stream is not there, and so is not the log
+                ids[number] = EntryId.parse(answer)
+        self._require_same(None if None in answers else log_id)
+        return ids
 
     def _require_same(self, found: bytes | None) -> None:
         if found is None or found.decode() != self.log_id:
             raise LogReplacedError(self.log_id, "an empty server" if found is None else found.decode())
 
     def _server_time(self) -> datetime:
-        return _moment(self._client.time())
-
-
-def new_log_id() -> str:
-    """Return the identity of a new log."""
-    return uuid.uuid4().hex
-
-
-def _made(client: redis.Redis, partitions: Mapping[Stream, int]) -> dict[str, str]:
-    """Make the log where there is none; return what it says of itself. Two that make it at once agree."""
-    pipeline = client.pipeline(transaction=True)
-    pipeline.hsetnx(META, "id", new_log_id())
-    pipeline.hsetnx(META, "format", FORMAT)
-    pipeline.hsetnx(META, "created_ms", _milliseconds(_moment(client.time())))
-    for stream in Stream:
-        pipeline.hsetnx(META, stream.value, partitions[stream])
-    pipeline.hgetall(META)
-    meta = _texts(pipeline.execute()[-1])
-    for stream in Stream:
-        for number in range(int(meta[stream.value])):
-            _make_stream(client, stream_key(Partition(stream, number)))
-    return meta
-
-
-def _make_stream(client: redis.Redis, key: str) -> None:
-    """Make an empty stream: a group makes it, and leaves it behind when it is removed."""
-    if not client.exists(key):
-        client.xgroup_create(key, "making", mkstream=True)
-        client.xgroup_destroy(key, "making")
-
-
-@contextmanager
-def _translated(address: str) -> Iterator[None]:
-    """Turn the client's errors into ours."""
-    try:
-        yield
-    except redis.exceptions.OutOfMemoryError as error:
-        reason = "its server is at its memory limit"
-        raise LogFullError(reason) from error
-    except redis.exceptions.RedisError as error:
-        raise LogUnavailableError(address, str(error) or type(error).__name__) from error
-
-
-def _texts(found: Mapping[Any, Any]) -> dict[str, str]:
-    return {_text(name): _text(value) for name, value in found.items()}
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _moment(time: tuple[int, int]) -> datetime:
-    seconds, microseconds = time
-    return EPOCH + timedelta(seconds=seconds, microseconds=microseconds)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(milliseconds=1)
+        return moment(self._client.time())
