@@ -1,0 +1,182 @@
+"""The application that a worker serves: the hot route by hand, everything else by Litestar."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+
+from litestar import Litestar, Request, Response
+from litestar.routes import HTTPRoute
+
+from ingest.log_appender import LogAppender
+from serving import metrics
+from serving.answers import Answer, Head, Headers, head_of, refused, send_answer
+from serving.auth import KeyRing
+from serving.bodies import ClientLeftError, Message, Receive, Scope, Send
+from serving.events import EVENTS_PATH, EventsEndpoint
+from serving.logs import log
+from serving.openapi import document_of, events_router
+from serving.problems import PROBLEM_TYPE
+from serving.routes import Surroundings, routers
+from serving.settings import ApiSettings
+
+_OTHER = "other"  # the route of addresses that do not exist: metrics must not grow with what strangers try
+_FLUSH_SECONDS = 0.25  # how old the numbers of other workers may be in /metrics
+_EXPOSED = b"x-request-id, retry-after, ratelimit, ratelimit-policy"
+
+
+class Application:
+    """The ASGI application of one worker."""
+
+    def __init__(self, settings: ApiSettings) -> None:
+        self._settings = settings
+        self._ring = KeyRing(settings.home)
+        self._appender = LogAppender(
+            settings.log_url,
+            clock=settings.entry_clock,
+            folder=settings.log_folder,
+            min_free_bytes=settings.min_free_bytes,
+        )
+        self._tally = metrics.Tally()
+        self._endpoint = EventsEndpoint(settings, appender=self._appender, ring=self._ring, tally=self._tally)
+        self._litestar = self._other_routes()
+        self._routes = {route.path: route for route in self._litestar.routes}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the life of the worker."""
+        if scope["type"] == "lifespan":
+            await self._litestar(scope, receive, send)  # type: ignore[arg-type]  # Litestar's own names of the same
+        elif scope["path"] == EVENTS_PATH:
+            await self._by_hand(scope, receive, send)
+        else:
+            await self._by_litestar(scope, receive, send)
+
+    async def _by_hand(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = head_of(scope)
+        try:
+            answer = self._preflight(head) or await self._endpoint.answer(head, receive)
+        except ClientLeftError:
+            log.warning("client_left", request_id=head.request_id.decode(), route=EVENTS_PATH)
+            return
+        except Exception as error:  # each becomes an answer, and a line of the log
+            answer = self._refused(error, head, self._route(head.path))
+        self._count(self._route(head.path), answer.status, head)
+        await send_answer(send, answer, self._common(head))
+
+    async def _by_litestar(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = head_of(scope)
+        scope["lakeboard_head"] = head
+        more = self._common(head)
+        if preflight := self._preflight(head):
+            self._count(self._route(head.path), preflight.status, head)
+            await send_answer(send, preflight, more)
+            return
+
+        async def send_with_more(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._count(self._route(head.path), message["status"], head)
+                message["headers"] = [*message["headers"], *more]
+            await send(message)
+
+        await self._litestar(scope, receive, send_with_more)  # type: ignore[arg-type]  # as above
+
+    def _refused(self, error: Exception, head: Head, route: str) -> Answer:
+        answer, code = refused(error, head, route=route)
+        metrics.REFUSED.labels(code).inc()
+        if answer.status != HTTPStatus.METHOD_NOT_ALLOWED:
+            return answer
+        allow = (b"allow", ", ".join(sorted(self._methods(route))).encode())
+        return answer._replace(headers=(*answer.headers, allow))
+
+    def _methods(self, route: str) -> Collection[str]:
+        found = self._routes.get(route)
+        return found.methods - {"OPTIONS"} if isinstance(found, HTTPRoute) else ()
+
+    def _count(self, route: str, status: int, head: Head) -> None:
+        self._tally.answered(route, status)
+        if self._settings.access_log:
+            log.info("request", request_id=head.request_id.decode(), method=head.method, route=route, status=status)
+
+    def _route(self, path: str) -> str:
+        if path in self._routes:
+            return path
+        plain = "/" + "/".join(part for part in path.split("/") if part)  # as Litestar reads it
+        return plain if plain in self._routes else _OTHER
+
+    def _common(self, head: Head) -> Headers:
+        """Return what every answer carries: the request's id, and what a browser of another origin asks for."""
+        named = (b"x-request-id", head.request_id)
+        allowed = self._allowed_origin(head)
+        if allowed is None:
+            return (named,)
+        exposed = (b"access-control-expose-headers", _EXPOSED)
+        return (named, (b"access-control-allow-origin", allowed), exposed, (b"vary", b"origin"))
+
+    def _allowed_origin(self, head: Head) -> bytes | None:
+        origin = head.headers.get(b"origin")
+        if origin is None or not self._settings.cors_origins:
+            return None
+        allowed = self._settings.cors_origins
+        return origin if "*" in allowed or origin.decode("latin-1") in allowed else None
+
+    def _preflight(self, head: Head) -> Answer | None:
+        """Answer a browser that asks what it may send; None when this is no such request."""
+        if head.method != "OPTIONS" or self._allowed_origin(head) is None:
+            return None
+        allowed = (
+            (b"access-control-allow-methods", b"GET, POST"),
+            (b"access-control-allow-headers", b"authorization, content-type, content-encoding, x-request-id"),
+            (b"access-control-max-age", b"600"),
+        )
+        return Answer(204, allowed, b"")
+
+    def _other_routes(self) -> Litestar:
+        surroundings = Surroundings(self._settings, appender=self._appender, ring=self._ring, tally=self._tally)
+        events = events_router(self._events_by_litestar)
+        document = document_of([events, *routers(surroundings, b'{"info":{"title":""},"paths":{}}')])
+        return Litestar(
+            route_handlers=[events, *routers(surroundings, document)],
+            openapi_config=None,  # it would bring pages of its own; the document is one of our routes
+            exception_handlers={Exception: self._litestar_refusal},
+            lifespan=[self._life],
+            logging_config=None,
+        )
+
+    async def _events_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
+        receive: Any = request.receive  # the same thing in Litestar's own types
+        return await self._endpoint.answer(_head(request), receive)
+
+    def _litestar_refusal(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        head = _head(request)
+        answer = self._refused(error, head, self._route(head.path))
+        headers = {name.decode(): value.decode() for name, value in answer.headers if name != b"content-type"}
+        return Response(answer.body, status_code=answer.status, headers=headers, media_type=PROBLEM_TYPE.decode())
+
+    @asynccontextmanager
+    async def _life(self, _: Litestar) -> AsyncIterator[None]:
+        """Run what a worker needs between its first and its last request."""
+        self._ring.look()
+        await self._appender.start(must_answer=False)
+        watching = [asyncio.create_task(watch()) for watch in (self._ring.watch, self._endpoint.watch, self._flush)]
+        log.info("worker_started")
+        try:
+            yield
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+            await self._appender.stop()
+            self._endpoint.close()
+            self._tally.flush()
+            log.info("worker_stopped")
+
+    async def _flush(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            self._tally.flush()
+
+
+def _head(request: Request[Any, Any, Any]) -> Head:
+    head: Head = request.scope["lakeboard_head"]  # type: ignore[typeddict-item]  # ours, put there before Litestar
+    return head
