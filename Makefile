@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run test test-fast lint type imports fmt bench accelerator docs lock clean
+.PHONY: help setup run test test-fast lint type imports fmt bench bench-ingest accelerator docs lock clean
 
 BIN := .venv/bin
 # Spark takes the Java that set-up chose, whatever JAVA_HOME this shell has.
@@ -14,8 +14,10 @@ help: ## List the targets
 setup: ## Make .venv from the lock, find Java and a server binary, fetch the Delta jars; seconds when all is there
 	@bash setup/setup.sh
 
-run: setup ## Set up, then import the bundled flights, count them exactly, prove it and show a day's charts
-	@$(WITH_JAVA) $(BIN)/lakeboard demo
+# On a terminal, job control gives the stack a process group of its own: Ctrl-C reaches it alone, and make sees its code 0.
+run: setup ## Set up, count the bundled flights into an empty lake, then run log, API and lake writer until Ctrl-C
+	@$(WITH_JAVA) $(BIN)/lakeboard demo --if-empty
+	@if [ -t 0 ]; then set -m; fi; $(WITH_JAVA) $(BIN)/lakeboard up; exit $$?
 
 test: setup lint type imports ## Set up, check style, types and arrows, then run every test
 	@echo "test: running every test"
@@ -46,6 +48,9 @@ accelerator: ## Set up, with the jar of the optional accelerator profile (97 MB)
 
 bench: accelerator ## Measure import, recount and one touched hour; prints tables, asserts nothing
 	@$(WITH_JAVA) $(BIN)/python -m bench
+
+bench-ingest: setup ## Measure how fast plays are accepted, beside FastAPI with Redis and with PostgreSQL (docs/load.md)
+	@$(BIN)/python -m bench.ingest
 
 docs: setup ## Check that every link between the pages of the documentation leads somewhere
 	@$(BIN)/python setup/check_links.py

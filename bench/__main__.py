@@ -10,7 +10,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
-from bench import import_speed, recount_speed, touched_hour
+from bench import import_speed, recount_speed, speed_core, touched_hour
 from bench.report import print_line, print_machine
 
 
@@ -35,11 +35,16 @@ def _touched_hour(quick: bool) -> None:
     touched_hour.run(days, events_an_hour=an_hour, rounds=rounds)
 
 
+def _speed_core(quick: bool) -> None:
+    speed_core.run(50_000 if quick else speed_core.PLAYS)
+
+
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "import_speed": _import_speed,
     "recount_speed": _recount_speed,
     "exact_hours": _exact_hours,
     "touched_hour": _touched_hour,
+    "speed_core": _speed_core,
 }
 
 

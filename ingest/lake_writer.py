@@ -105,6 +105,7 @@ class BronzeWriter:
         """Commit rows as transaction (writer, seq); return how many were written, 0 when it was there already.
 
         The rows carry `writer` and `writer_seq` themselves. An empty transaction is committed too, as a mark.
+        What was written is on disk when this returns.
 
         Raises:
             NotCommittedError: other writers won every try.
@@ -120,6 +121,7 @@ class BronzeWriter:
                 except CommitFailedError:
                     self._pause(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
                 else:
+                    make_durable(self.lake_root / table.name, [handle.version()])
                     return len(rows)
         raise NotCommittedError(table.name, writer, seq)
 

@@ -20,9 +20,25 @@ COMMANDS = {
         "lakeboard.commands.demo:demo_command",
         "Import the bundled flights from New York, count them exactly, prove it, and show a day's chart.",
     ),
+    "up": (
+        "lakeboard.commands.up:up_command",
+        "Run the event log, the API and the lake writer in the foreground until Ctrl-C.",
+    ),
+    "status": (
+        "lakeboard.commands.status:status_command",
+        "Show how every part of the running stack is, from another terminal.",
+    ),
     "import": (
         "lakeboard.commands.import_:import_command",
         "Import plays from CSV, JSON Lines, Parquet or Spotify exports, plain, gzip or zstd.",
+    ),
+    "send": (
+        "lakeboard.commands.send:send_command",
+        "Send plays from files to the HTTP API: at full speed, at a rate, or at the pace of their own times.",
+    ),
+    "generate": (
+        "lakeboard.commands.generate:generate_command",
+        "Make plays up, to try things out with: the same seed, the same bytes.",
     ),
     "recount": (
         "lakeboard.commands.recount:recount_command",
@@ -55,6 +71,18 @@ COMMANDS = {
     "verify": (
         "lakeboard.commands.verify:verify_command",
         "Prove the whole lake as of the newest release, by counting it again with another engine.",
+    ),
+    "api": (
+        "lakeboard.commands.api:api_command",
+        "Run the HTTP API alone; `lakeboard up` runs it with all that it needs.",
+    ),
+    "keys": (
+        "lakeboard.commands.keys:keys_command",
+        "Make, list and revoke keys of the HTTP API.",
+    ),
+    "lake-writer": (
+        "lakeboard.commands.lake_writer:lake_writer_command",
+        "Move accepted plays from the event log to the lake, exactly once, and let the log forget them.",
     ),
     "maintain": (
         "lakeboard.commands.maintain:maintain_command",

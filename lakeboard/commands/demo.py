@@ -10,6 +10,7 @@ from domain.events import ALL_REGIONS
 from domain.windows import Granularity, Window
 from ingest.importers.request import Format, ImportRequest
 from ingest.importers.run import import_files
+from ingest.lake_reader import newest_release
 from lakeboard.commands.chart import print_chart
 from lakeboard.commands.import_progress import progress_display
 from lakeboard.commands.reading import open_reader
@@ -38,9 +39,12 @@ Examples:
   lakeboard demo                            the second time it only shows the chart
   LAKEBOARD_HOME=/tmp/try lakeboard demo    in a lake of its own""",
 )
+@click.option("--if-empty", is_flag=True, help="Do nothing when the lake has a release already.")
 @click.pass_obj
-def demo_command(settings: Settings, /) -> None:
+def demo_command(settings: Settings, /, *, if_empty: bool) -> None:
     """Import the bundled flights from New York, count them exactly, prove it, and show a day's chart."""
+    if if_empty and newest_release(settings.lake_root) is not None:
+        return
     from lakeboard.counting import recounted  # noqa: PLC0415  loads pyspark, which `--help` can do without
 
     with resources.as_file(resources.files("lakeboard") / "sample" / "flights.csv.gz") as path:

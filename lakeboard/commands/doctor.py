@@ -8,6 +8,7 @@ import click
 from domain.errors import LakeboardError
 from lakeboard import checks_of_installation as installation
 from lakeboard import checks_of_lake as lake
+from lakeboard import checks_of_servers
 from lakeboard.checks import Check, State
 from lakeboard.commands.reading import JSON_OPTION, print_json, print_table
 from lakeboard.settings import InvalidSettingError, Settings
@@ -46,6 +47,7 @@ def examined(settings: Settings | None = None) -> list[Check]:
         "server": partial(installation.server, settings),
         "home folder": partial(installation.home, settings),
         "free disk": partial(installation.disk, settings),
+        "running servers": partial(checks_of_servers.servers, settings),
         "rules.toml": partial(lake.rules, settings),
         "lake": partial(lake.lake, settings),
     }

@@ -1,4 +1,4 @@
-"""How far an import is: a bar on a terminal, a line every few seconds elsewhere; always on stderr."""
+"""How far an import, or sending, is: a bar on a terminal, a line every few seconds elsewhere; always on stderr."""
 
 import time
 from collections.abc import Iterator
@@ -26,13 +26,16 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 class Display(Protocol):
-    """Shows the progress of an import."""
+    """Shows the progress of an import, or of sending."""
 
     def show(self, progress: Progress) -> None:
         """Show how far a file is."""
 
     def wait(self, name: str, holder: str) -> None:
         """Say that another process holds what is needed."""
+
+    def say(self, text: str) -> None:
+        """Say something else that a person should know now."""
 
 
 class _Rate(ProgressColumn):
@@ -56,12 +59,16 @@ class BarDisplay:
         key = (progress.path, progress.stage)
         if key not in self._tasks:
             label = f"{progress.stage} {progress.path.name}".replace("[", r"\[")  # else it is markup
-            self._tasks[key] = self._bars.add_task(label, total=progress.bytes_total, rows=0)
+            self._tasks[key] = self._bars.add_task(label, total=progress.bytes_total or None, rows=0)
         self._bars.update(self._tasks[key], completed=progress.bytes_done, rows=progress.rows)
 
     def wait(self, name: str, holder: str) -> None:
         """Say it above the bars."""
-        self._bars.console.print(Text(f"waiting for {holder}, which holds {name}"))
+        self.say(f"waiting for {holder}, which holds {name}")
+
+    def say(self, text: str) -> None:
+        """Say it above the bars."""
+        self._bars.console.print(Text(text))
 
 
 class LineDisplay:
@@ -81,15 +88,22 @@ class LineDisplay:
 
     def wait(self, name: str, holder: str) -> None:
         """Print it."""
-        click.echo(f"waiting for {holder}, which holds {name}", err=True)
+        self.say(f"waiting for {holder}, which holds {name}")
+
+    def say(self, text: str) -> None:
+        """Print it."""
+        click.echo(text, err=True)
 
 
 def progress_line(progress: Progress, *, seconds: float) -> str:
     """Return how far a file is, its rate, and the time left as it looks after so many seconds."""
     share = progress.bytes_done / max(progress.bytes_total, 1)
-    line = f"{progress.stage} {progress.path.name}: {share:.0%}, {progress.rows:,} rows"
+    done = f"{share:.0%}, " if progress.bytes_total else ""  # of a pipe nobody knows the end
+    line = f"{progress.stage} {progress.path.name}: {done}{progress.rows:,} rows"
+    if seconds > 0 and (share > 0 or not done):
+        line += f", {progress.rows / seconds:,.0f} rows/s"
     if seconds > 0 and share > 0:
-        line += f", {progress.rows / seconds:,.0f} rows/s, {seconds / share - seconds:.0f} s left"
+        line += f", {seconds / share - seconds:.0f} s left"
     return line
 
 

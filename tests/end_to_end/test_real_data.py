@@ -21,6 +21,8 @@ from tests.counted_lakes import recount, released
 pytestmark = pytest.mark.spark
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+WIKITICKER = "wikiticker-2015-09-12.csv.gz"
+EDITS = 39_244
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 THIRTY_SECONDS = Rules.parse("[[minimum_duration]]\nduration_ms = 30000")
 
@@ -63,14 +65,9 @@ def assert_verified(lake: Path) -> None:
     assert [verdict.name for verdict in verdicts if not verdict.holds] == []
 
 
-def test_a_day_of_wikipedia_edits_has_the_published_top_pages(spark: SparkSession, tmp_path: Path) -> None:
-    file = shared("wikiticker-2015-09-12.csv.gz")
-    assert imported(tmp_path, file, format=Format.CSV, item="page", time="time", region="countryIsoCode") == 39_244
-
-    recount(spark, tmp_path, NOW)
-
+def test_a_day_of_wikipedia_edits_has_the_published_top_pages(wikiticker: Path) -> None:
     day = datetime(2015, 9, 12, tzinfo=UTC)
-    top = day_chart(tmp_path, day, 10)
+    top = day_chart(wikiticker, day, 10)
     assert top[:5] == [
         ("Wikipedia:Vandalismusmeldung", 33),
         ("User:Cyde/List of candidates for speedy deletion/Subpage", 28),
@@ -80,15 +77,15 @@ def test_a_day_of_wikipedia_edits_has_the_published_top_pages(spark: SparkSessio
     ]
     assert [count for _, count in top[5:]] == [18, 18, 18, 17, 17]
     assert top[5:8] == sorted(top[5:8], key=lambda row: row[0].encode())
-    with LakeReader(tmp_path) as reader:
+    with LakeReader(wikiticker) as reader:
         window = Window.starting(day, Granularity.DAY)
         everywhere = reader.chart(Granularity.DAY, window, region=ALL_REGIONS, n=1).total
-        regions = {row[1] for row in released(tmp_path, DAILY_COUNTS)}
+        regions = {row[1] for row in released(wikiticker, DAILY_COUNTS)}
         by_region = {r: reader.chart(Granularity.DAY, window, region=r, n=1).total for r in regions}
-    assert everywhere == sum(by_region.values()) == 39_244
+    assert everywhere == sum(by_region.values()) == EDITS
     assert by_region["ZZ"] > 35_000
-    assert len(totals(tmp_path)) == 35_143
-    assert_verified(tmp_path)
+    assert len(totals(wikiticker)) == 35_143
+    assert_verified(wikiticker)
 
 
 def test_a_listeners_year_with_and_without_the_thirty_second_rule(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Made-up plays for trying things out and for measuring: the same seed, the same bytes."""
