@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Self, get_args
+from typing import Self, get_args
 
 import msgspec
 from msgspec import Meta
@@ -14,19 +14,16 @@ from domain.clock import utc_now
 from domain.errors import BadRequestError
 from domain.policy import DEFAULT_POLICY, Policy
 from domain.rules import Rules
+from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock, ReplayClock
+from lakeboard import setting_kinds as kinds
+from lakeboard.replay import replay_clock, replay_text
+from lakeboard.stack.servers import address, socket_path
 
 DEFAULT_HOME = Path(".lakeboard")
 FILE_NAME = "lakeboard.toml"
 _PREFIX = "LAKEBOARD_"
 _HOME = f"{_PREFIX}HOME"
-
-# The description says what a person may write; errors repeat it.
-_Memory = Annotated[str, Meta(pattern=r"^[1-9][0-9]*[kmgtKMGT]$", description="a size of memory such as 4g or 512m")]
-_Tasks = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
-_Master = Annotated[str, Meta(min_length=1, description="a Spark master such as local[*]")]
-_YesOrNo = Annotated[bool, Meta(description="true or false")]
-_JavaHome = Annotated[str | None, Meta(description="the path of a Java home")]
-_Folder = Annotated[Path | None, Meta(description="the path of a folder")]
+REPLAY = f"{_PREFIX}REPLAY"  # of `lakeboard up --clock` for its parts: start, began, speed
 
 
 class InvalidSettingError(BadRequestError):
@@ -57,17 +54,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         accelerator: Use the accelerator profile for Spark.
         java_home: Java for Spark instead of what set-up found.
         jars: Folder with the Delta jars instead of what set-up fetched.
-        search_path: PATH, where Java is looked for last; not a setting.
+        host: Address on which the API listens.
+        port: Its port.
+        workers: Processes of the API.
+        cors: Origins of pages that may call the API, separated by commas; empty = none.
+        open_reads: Whether reading needs no key.
+        requests_per_second: Requests that a key may make, unless the key says otherwise.
+        events_per_second: Events that a key may send, unless the key says otherwise.
+        log_url: Server of the event log; empty = the stack's own.
+        log_max_memory: Memory limit of the stack's log server.
+        log_min_free_disk: What must stay free on the log's disk.
+        views_url: Server of the live views; empty = the stack's own.
+        views_max_memory: Memory limit of the stack's views server.
+        commit_seconds: How often the lake writer commits.
+        commit_rows: Events after which it commits earlier.
+        search_path: PATH, where programs are looked for last; not a setting.
+        replay: Clock of a replay stack; LAKEBOARD_REPLAY only, set by `lakeboard up --clock`.
     """
 
     home: Path = DEFAULT_HOME
-    driver_memory: _Memory = "4g"
-    shuffle_partitions: _Tasks = 4
-    spark_master: _Master = "local[*]"
-    accelerator: _YesOrNo = False
-    java_home: _JavaHome = None
-    jars: _Folder = None
+    driver_memory: kinds.Memory = "4g"
+    shuffle_partitions: kinds.Tasks = 4
+    spark_master: kinds.Master = "local[*]"
+    accelerator: kinds.YesOrNo = False
+    java_home: kinds.JavaHome = None
+    jars: kinds.Folder = None
+    host: kinds.Host = "127.0.0.1"
+    port: kinds.Port = 8080
+    workers: kinds.Workers = 1
+    cors: kinds.Origins = ""
+    open_reads: kinds.YesOrNo = True
+    requests_per_second: kinds.PerSecond = 50_000
+    events_per_second: kinds.PerSecond = 500_000
+    log_url: kinds.Server = ""
+    log_max_memory: kinds.Memory = "1g"
+    log_min_free_disk: kinds.Memory = "1g"
+    views_url: kinds.Server = ""
+    views_max_memory: kinds.Memory = "1g"
+    commit_seconds: kinds.Seconds = 30.0
+    commit_rows: kinds.Rows = 200_000
     search_path: str = ""
+    replay: ReplayClock | None = None
 
     @classmethod
     def load(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -77,8 +104,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             InvalidSettingError: a value of the wrong kind, or a name that is no setting.
         """
         unset = cls.unset(environment)
-        chosen = _from_file(unset.home / FILE_NAME) | _from_environment(_given(environment))
-        return msgspec.structs.replace(unset, **chosen)
+        given = _given(environment)
+        chosen = _from_file(unset.home / FILE_NAME) | _from_environment(given)
+        return msgspec.structs.replace(unset, **chosen, replay=_replay(given.get(REPLAY, "")))
 
     @classmethod
     def unset(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -86,6 +114,36 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         given = _given(environment)
         home = Path(given.get(_HOME) or DEFAULT_HOME)
         return cls(home=home, java_home=given.get("JAVA_HOME") or None, search_path=given.get("PATH", ""))
+
+    @property
+    def log_address(self) -> str:
+        """Where the event log's server listens."""
+        return self.log_url or address(socket_path(self.run_folder, "log"))
+
+    @property
+    def log_folder(self) -> Path | None:
+        """Where the log server's files are; None when it is not ours, and so maybe on another machine."""
+        return self.home / "log" if not self.log_url else None
+
+    @property
+    def views_address(self) -> str:
+        """Where the views' server listens."""
+        return self.views_url or address(socket_path(self.run_folder, "views"))
+
+    @property
+    def run_folder(self) -> Path:
+        """Folder for sockets and for what the parts of a running stack say of themselves."""
+        return self.home / "run"
+
+    @property
+    def logs_folder(self) -> Path:
+        """Folder for what the parts print."""
+        return self.home / "logs"
+
+    @property
+    def entry_clock(self) -> EntryClock:
+        """What stamps entries of the log."""
+        return self.replay or ENTRY_CLOCK_NOW
 
     @property
     def lake_root(self) -> Path:
@@ -103,8 +161,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return DEFAULT_POLICY
 
     def clock(self) -> datetime:
-        """Tell the present moment, UTC."""
+        """Tell the present moment, UTC; in a replay stack that of its clock."""
+        return utc_now() if self.replay is None else self.replay.now()
+
+    def machine_clock(self) -> datetime:
+        """Tell the present moment, UTC, in a replay stack too."""
         return utc_now()
+
+    def environment_of_parts(self) -> dict[str, str]:
+        """Return the environment for processes that should run with these settings."""
+        chosen = {_PREFIX + name.upper(): str(getattr(self, name)) for name in ("host", "port", "workers")}
+        replay = {} if self.replay is None else {REPLAY: replay_text(self.replay)}
+        return {**os.environ, **chosen, **replay, _HOME: str(self.home)}
 
     def rules(self) -> Rules:
         """Read the counting rules.
@@ -117,7 +185,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def settable() -> tuple[str, ...]:
     """Return the names that a file or the environment may set, but for `home`."""
-    return tuple(name for name in Settings.__struct_fields__ if name not in ("home", "search_path"))
+    return tuple(name for name in Settings.__struct_fields__ if name not in ("home", "search_path", "replay"))
+
+
+def size_in_bytes(size: str) -> int:
+    """Return the bytes of a size such as `512m`; k, m, g and t are powers of 1024."""
+    return int(size[:-1]) << 10 * ("kmgt".index(size[-1].lower()) + 1)
+
+
+def _replay(text: str) -> ReplayClock | None:
+    """Read the clock of a replay stack; nothing is no replay."""
+    try:
+        return replay_clock(text) if text else None
+    except ValueError as error:
+        raise InvalidSettingError(REPLAY, f"must be as `lakeboard up --clock` sets it ({error})") from error
 
 
 def _given(environment: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -144,7 +225,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     names = {
         variable: variable.removeprefix(_PREFIX).lower()
         for variable, value in environment.items()
-        if variable.startswith(_PREFIX) and value and variable != _HOME
+        if variable.startswith(_PREFIX) and value and variable not in (_HOME, REPLAY)
     }
     return {name: _value(name, environment[variable], source=variable) for variable, name in names.items()}
 

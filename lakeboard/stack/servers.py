@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from domain.errors import LakeboardError
+from ingest.log_server import VIEWS_LISTPACKS
 
 _LONGEST_SOCKET_PATH = 100  # the kernel takes 107 bytes; a server adds a suffix while it starts
 _BINARY_FILE = "server_binary"  # what set-up chose, beside the environment
@@ -83,6 +84,28 @@ def log_server_command(binary: str, *, folder: Path, socket: Path, max_bytes: in
         "maxmemory-policy": "noeviction",
     }
     return _command(binary, folder=folder, socket=socket, settings=durable)
+
+
+def views_server_command(binary: str, *, folder: Path, socket: Path, max_bytes: int) -> list[str]:
+    """Return the command of the views' server: a cache that is rebuilt from the lake, so nothing of it goes to disk.
+
+    It never evicts: a view that vanished without a word would be a wrong answer. Pages of boards are sorted sets of
+    512 members and hashes of 128 fields which must stay listpacks, the compact form in which they are loaded.
+
+    Args:
+        binary: Redis 7.0 or newer, or Valkey.
+        folder: Its working folder.
+        socket: Where it listens.
+        max_bytes: Its memory limit.
+    """
+    rebuildable = {
+        "appendonly": "no",
+        "save": "",
+        "maxmemory": str(max_bytes),
+        "maxmemory-policy": "noeviction",
+        **{name: str(least) for name, least in VIEWS_LISTPACKS.items()},
+    }
+    return _command(binary, folder=folder, socket=socket, settings=rebuildable)
 
 
 def _command(binary: str, *, folder: Path, socket: Path, settings: dict[str, str]) -> list[str]:

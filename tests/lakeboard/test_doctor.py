@@ -349,7 +349,8 @@ def test_the_command_prints_json_and_leaves_with_0_without_a_problem(home: Path)
     assert result.exit_code == 0
     assert [set(check) for check in checks] == [{"check", "state", "found", "next"}] * len(checks)
     assert {"settings", "Python", "packages", "Java", "jars", "accelerator", "server", "home folder", "free disk",
-            "rules.toml", "release", "frontier", "not counted", "tables", "reader version"} == {
+            "log server", "views server", "rules.toml", "release", "frontier", "not counted", "tables",
+            "reader version"} == {
         check["check"] for check in checks}  # fmt: skip
 
 
