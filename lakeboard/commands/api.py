@@ -44,9 +44,9 @@ answered. Routes and codes: docs/http-api.md.""",
 def api_command(
     settings: Settings, /, *, host: str | None, port: int | None, workers: int | None, access_log: bool
 ) -> None:
-    """Run the HTTP API alone, in the foreground, on 127.0.0.1:8080 unless told otherwise.
+    """Run the HTTP API alone; `lakeboard up` runs it with all that it needs.
 
-    Each accepted event is on disk before its answer. Logs are JSON lines on stderr.
+    In the foreground, on 127.0.0.1:8080 unless told otherwise. Each accepted event is on disk before its answer. Logs are JSON lines on stderr.
     """
     from serving.server import serve  # noqa: PLC0415  loads the server, which `--help` can do without
 

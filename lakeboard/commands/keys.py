@@ -20,7 +20,10 @@ Examples:
 A running API follows within a second. A key leaked: docs/runbook.md.""",
 )
 def keys_command() -> None:
-    """Make, list and revoke keys of the HTTP API; LAKEBOARD_HOME/keys.json holds their hashes, never a key."""
+    """Make, list and revoke keys of the HTTP API.
+
+    LAKEBOARD_HOME/keys.json holds their hashes, never a key.
+    """
 
 
 @keys_command.command("add")
