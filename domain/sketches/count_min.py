@@ -23,7 +23,7 @@ MIN_WIDTH: Final = 64
 MAX_WIDTH: Final = 65_536
 _NARROW_MOST = 2**32 - 1  # of a cell of 32 bits
 # One seed a row: with a shared one, items that meet in one row meet in all of them. Stored sketches depend on them.
-_ROW_SEEDS = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xAEF17502108EF2D9, 0x8CB92BA72F3D8DD7], dtype=np.uint64)
+ROW_SEEDS = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xAEF17502108EF2D9, 0x8CB92BA72F3D8DD7], dtype=np.uint64)
 
 
 class UnlikeSketchesError(LakeboardError):
@@ -132,15 +132,20 @@ class CountMin:
 
 
 def cell_places(hashes: UInt64s, width: int) -> npt.NDArray[np.intp]:
-    """Return each item's cell in each row, shape (4, items).
+    """Return each item's cell in each row, shape (4, items), for a width that is a power of two."""
+    return (mixed_rows(hashes) >> np.uint64(64 - (width.bit_length() - 1))).astype(np.intp)
+
+
+def mixed_rows(hashes: UInt64s) -> UInt64s:
+    """Return 64 new bits of each item for each row, shape (4, items); the highest ones choose its cell.
 
     The rows mix the hash with seeds of their own, so items that share a cell in one row need not in the next.
 
     Source: the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
     OOPSLA 2014), with Stafford's constants.
     """
-    mixed = hashes[np.newaxis, :] ^ _ROW_SEEDS[:, np.newaxis]
+    mixed = hashes[np.newaxis, :] ^ ROW_SEEDS[:, np.newaxis]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(64 - (width.bit_length() - 1))).astype(np.intp)
+    return mixed
