@@ -74,7 +74,7 @@ class LogAppender:
         self._arrived = asyncio.Event()
         self._client = Redis.from_url(
             address,
-            socket_timeout=_TIMEOUT_SECONDS,
+            socket_timeout=None,  # a clock for each answer costs more than the answer: one for each commit instead
             socket_connect_timeout=_TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),  # the sender decides: an entry may be in the log though no answer came
             protocol=3,
@@ -238,7 +238,8 @@ class LogAppender:
 
     async def _send(self, bodies: dict[int, bytes]) -> list[Answer]:
         keyed = {stream_key(self._partitions[number]): body for number, body in bodies.items()}
-        return await commit(self._client, keyed, entry_id=self._clock.new_id())
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            return await commit(self._client, keyed, entry_id=self._clock.new_id())
 
     def _failure(self, answer: Exception) -> Exception:
         if isinstance(answer, redis.exceptions.OutOfMemoryError):
@@ -254,7 +255,8 @@ class LogAppender:
     async def _look_for_room(self) -> None:
         """Ask the server how full it is, and remember when it does not answer."""
         try:
-            info = await self._client.info()
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                info = await self._client.info()
             room_now = room(info, folder=self._folder, min_free_bytes=self._min_free_bytes)
         except (redis.exceptions.RedisError, OSError) as error:
             self.problem = str(error) or type(error).__name__

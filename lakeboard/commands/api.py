@@ -46,7 +46,8 @@ def api_command(
 ) -> None:
     """Run the HTTP API alone; `lakeboard up` runs it with all that it needs.
 
-    In the foreground, on 127.0.0.1:8080 unless told otherwise. Each accepted event is on disk before its answer. Logs are JSON lines on stderr.
+    In the foreground, on 127.0.0.1:8080 unless told otherwise. Each accepted event is on disk before its answer. Logs
+    are JSON lines on stderr.
     """
     from serving.server import serve  # noqa: PLC0415  loads the server, which `--help` can do without
 
