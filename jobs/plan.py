@@ -47,12 +47,25 @@ class Plan:
         """
         return self.position.advances(counted_position(self.newest))
 
+    @property
+    def has_other_policy(self) -> bool:
+        """Say whether the last release was made under another policy; it keeps no values, so all of it may differ."""
+        return self.newest is not None and self.newest.policy_fingerprint != self.policy.fingerprint()
+
     def is_new(self) -> Column:
         """Return the condition under which a row of bronze has not been counted by any release."""
         condition = F.lit(False)
         for writer, seq in self.advances.items():
             condition = condition | ((F.col("writer") == F.lit(writer)) & (F.col("writer_seq") > F.lit(seq)))
         return condition
+
+
+def committed_by(position: BronzePosition) -> Column:
+    """Return the condition under which a row of bronze belongs to a position: its writer's last one, or an earlier."""
+    if not position.writers:
+        return F.lit(False)
+    last = F.create_map(*(F.lit(value) for pair in sorted(position.writers.items()) for value in pair))
+    return F.col("writer_seq") <= F.coalesce(F.try_element_at(last, F.col("writer")), F.lit(-1))
 
 
 def certifying_hours(lake_root: Path, newest: Release, frontier: datetime) -> frozenset[Hour]:

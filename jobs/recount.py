@@ -7,14 +7,17 @@ to the last release and then counts again, so every run starts from a released s
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
+from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from domain.clock import Clock
 from domain.errors import LakeboardError
 from domain.frontier import certifiable_end
 from domain.policy import DEFAULT_POLICY, Policy
+from domain.position import BronzePosition
 from domain.releases import Release, counted_position
 from domain.rules import Rules
 from domain.tables import (
@@ -33,12 +36,13 @@ from domain.tables import (
 from ingest.delta_log import newest_version
 from ingest.lake_reader import newest_release
 from ingest.lake_writer import bronze_position, create_tables, empty_version, log_read_to
+from ingest.read_files import LakeUnreadableError, first_line
 from ingest.table_lock import locked
 from jobs.lake import Commit, Lake
 from jobs.plan import Plan, certifying_hours
 from jobs.proving import prove
 from jobs.staging import Staged, Stager
-from pipelines.hours import NO_ROWS
+from pipelines.hours import NO_ROWS, Folders
 from pipelines.schemas import spark_schema
 
 DERIVED_LOCKS = (RELEASES.name, *(table.name for table in DERIVED))
@@ -126,18 +130,25 @@ def run(
         create_tables(request.lake_root, (*DERIVED, RELEASES))
         lake = Lake(spark, request.lake_root)
         newest = newest_release(request.lake_root)
-        roll_back(lake, newest)
-        plan = _plan(request, newest)
-        if newest is not None and not _is_needed(plan, newest):
-            return _unchanged(newest)
-        return _release(lake, plan, request, on_step)
+        try:
+            roll_back(lake, newest)
+            plan = _plan(request, newest)
+            if newest is not None and not _is_needed(plan, newest):
+                return _unchanged(newest)
+            return _release(lake, plan, request, on_step)
+        finally:
+            lake.pace.restore()
 
 
 def roll_back(lake: Lake, newest: Release | None) -> list[str]:
-    """Bring tables that a killed run left ahead of the last release back to it; return their names."""
+    """Bring tables that a killed run left ahead of the last release back to it; return their names.
+
+    A table that the release does not name was added to lakeboard later: for that release it is empty.
+    """
     ahead = []
+    named = {} if newest is None else newest.table_versions
     for table in DERIVED:
-        released = empty_version(table) if newest is None else newest.table_versions[table.name]
+        released = named.get(table.name, empty_version(table))
         if lake.version(table) != released:
             lake.restore(table, released)
             ahead.append(table.name)
@@ -145,9 +156,8 @@ def roll_back(lake: Lake, newest: Release | None) -> list[str]:
 
 
 def _plan(request: RecountRequest, newest: Release | None) -> Plan:
-    position = bronze_position(request.lake_root)
+    position, read_to = _bronze(request.lake_root)
     position.advances(counted_position(newest))
-    read_to = log_read_to(request.lake_root, position.version)
     certifiable = certifiable_end(read_to.values(), request.clock(), request.policy)
     frontier = certifiable if newest is None else max(certifiable, newest.frontier)
     return Plan(
@@ -163,9 +173,18 @@ def _plan(request: RecountRequest, newest: Release | None) -> Plan:
     )
 
 
+def _bronze(lake_root: Path) -> tuple[BronzePosition, Mapping[str, datetime]]:
+    try:
+        position = bronze_position(lake_root)
+        return position, log_read_to(lake_root, position.version)
+    except (DeltaError, OSError, ValueError) as error:  # no JSON is a ValueError, as is no Parquet
+        raise LakeUnreadableError(PLAYS.name, first_line(error)) from error
+
+
 def _is_needed(plan: Plan, newest: Release) -> bool:
     """Say whether a new release would say anything new."""
-    return bool(plan.full or plan.advances or plan.rules != newest.rules or plan.certifying)
+    other_terms = plan.rules != newest.rules or plan.has_other_policy
+    return bool(plan.full or plan.advances or other_terms or plan.certifying)
 
 
 def _unchanged(newest: Release) -> RecountReport:
@@ -198,20 +217,21 @@ def _release(lake: Lake, plan: Plan, request: RecountRequest, on_step: Callable[
 
 def _commit(lake: Lake, staged: Staged, plan: Plan, on_step: Callable[[str], None]) -> dict[str, Commit]:
     """Commit every table that changes, in the order in which they depend on each other."""
-    replaced: list[tuple[Table, DataFrame, str]] = [
-        (LEFT_OUT, staged.left_out, staged.hours_condition),
-        (HOURLY_COUNTS, staged.hourly, staged.hours_condition),
-        (DAILY_COUNTS, staged.daily, staged.days_condition),
-        (CHARTS, staged.charts, staged.charts_condition),
-        (HOURS, staged.states, staged.states_condition),
+    span = staged.span
+    replaced: list[tuple[Table, DataFrame, Folders]] = [
+        (LEFT_OUT, staged.left_out, span.hours),
+        (HOURLY_COUNTS, staged.hourly, span.hours),
+        (DAILY_COUNTS, staged.daily, span.days),
+        (CHARTS, staged.charts, span.charts),
+        (HOURS, staged.states, span.states),
     ]
     commits = {}
-    for table, rows, condition in replaced:
-        if condition != NO_ROWS:
+    for table, rows, folders in replaced:
+        if folders.condition != NO_ROWS:
             on_step(f"commit {table.name}")
-            commits[table.name] = lake.replace(table, rows, condition, note=_note(plan))
+            commits[table.name] = lake.replace(table, rows, folders, note=_note(plan))
     for table, rows in ((CHART_HISTORY, staged.superseded), (RESTATEMENTS, staged.restatements)):
-        if not rows.isEmpty():
+        if not lake.is_empty(rows):
             on_step(f"commit {table.name}")
             commits[table.name] = lake.append(table, rows, note=_note(plan))
     return commits
@@ -224,8 +244,12 @@ def _cause(staged: Staged, plan: Plan) -> str:
         return "full recount"
     touched = staged.touched
     reasons = {"new events": touched.with_new_events, "rules changed": touched.with_other_rules,
-               "hours certified": touched.certifying}  # fmt: skip
-    return ", ".join(reason for reason, hours in reasons.items() if hours) or "rules changed"
+               "policy changed": touched.with_other_policy, "hours certified": touched.certifying}  # fmt: skip
+    return ", ".join(reason for reason, hours in reasons.items() if hours) or _cause_without_hours(plan)
+
+
+def _cause_without_hours(plan: Plan) -> str:
+    return "policy changed" if plan.has_other_policy else "rules changed"
 
 
 def _note(plan: Plan) -> str:

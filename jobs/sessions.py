@@ -61,6 +61,8 @@ def _builder(settings: BatchSettings) -> SparkSession.Builder:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # else VACUUM runs 10,000 tasks
         "spark.sql.maxPlanStringLength": "1000",  # plans as text cost more than they tell; nobody looks at a UI
+        "spark.sql.ui.explainMode": "simple",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each column asks Java where Python made it
         **(ACCELERATOR if settings.accelerator else {}),
         **settings.extra_conf,
         "spark.driver.extraJavaOptions": _java_options(settings),

@@ -3,38 +3,67 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from domain.releases import Release
-from domain.rules import changed_spans
 from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, RESTATEMENTS, Table
-from jobs.lake import Lake
+from jobs.bronze import Bronze
+from jobs.finding import FEW_EVENTS, Copies, Finder
+from jobs.lake import Lake, Part
 from jobs.plan import Plan
 from jobs.touched import Touched
 from pipelines.by_window import by_window
 from pipelines.charts import changed_charts, charts, released_charts, superseded_charts, windowed_counts
-from pipelines.copies import changed_copies, copies_left_out, repeated_hashes
 from pipelines.counts import changed_hours, daily_counts, hourly_counts
 from pipelines.exclusions import excluded_left_out
 from pipelines.hour_states import HOUR_KEYS, hour_states
-from pipelines.hours import Hour, charts_condition, days_condition, hours_condition
+from pipelines.hours import Folders, folders_of_charts, folders_of_days, folders_of_hours, without_hours
 from pipelines.restatements import CAUSES, restatements
 from pipelines.schemas import spark_schema
 
-# Up to so many new events their hashes go to every task; beyond, one pass over all hashes is cheaper.
-FEW_EVENTS = 1_000_000
+__all__ = ["FEW_EVENTS", "Staged", "Stager"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The folders that a recount replaces or looks at."""
+
+    hours: Folders
+    days: Folders
+    charts: Folders
+    states: Folders
+
+    @classmethod
+    def of(cls, touched: Touched) -> "Span":
+        """Return the folders of the hours that are computed again, and of what is made of them."""
+        return cls(
+            hours=folders_of_hours(touched.hours),
+            days=folders_of_days(touched.days),
+            charts=folders_of_charts(touched.hours),
+            states=folders_of_days(touched.days_of_states),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What the span holds: the rows of bronze, and what the last release says. Nobody else commits meanwhile."""
+
+    plays: DataFrame
+    left_out: DataFrame
+    hourly: DataFrame
+    other_hours: DataFrame
+    daily: DataFrame
+    charts: DataFrame
+    states: DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
     """Frames of one recount; columns as in `domain/tables.py`. `new_rows`: found by their writers' positions."""
 
     touched: Touched
     new_rows: int
-    hours_condition: str
-    days_condition: str
-    charts_condition: str
+    span: Span
     candidates: DataFrame
     decided: DataFrame
     left_out: DataFrame
@@ -47,7 +76,6 @@ class Staged:
     charts: DataFrame
     superseded: DataFrame
     states: DataFrame
-    states_condition: str
     restatements: DataFrame
 
 
@@ -58,160 +86,98 @@ class Stager:
         self.lake = lake
         self.plan = plan
         self.on_step = on_step
-        self.plays = lake.bronze(plan.position)
-        self.tables_before: dict[Table, DataFrame] = {}
+        self.bronze = Bronze(lake, plan.position)
 
     def stage(self) -> Staged:
-        """Compute all frames; what several later steps need is cached."""
+        """Compute all frames; what several later steps need is kept."""
+        finder = Finder(self.lake, self.plan, self.bronze)
         self.on_step("find new events")
-        new_rows = self._new_rows()
+        new = finder.new()
         self.on_step("find copies")
-        candidates = self._keep(self._candidates())
-        remembered = self._keep(self._remembered(candidates))
-        decided = self._keep(copies_left_out(candidates, remembered))
-        touched = self._touched(frozenset(new_rows), decided, remembered)
+        copies = finder.copies(new)
+        touched = finder.touched(new, copies)
         self.on_step("count hours")
-        return self._staged(touched, candidates, decided, sum(new_rows.values()))
+        return self._staged(touched, copies, sum(new.rows.values()))
 
-    def _new_rows(self) -> dict[Hour, int]:
-        """Rows that no release has counted, by the hour they belong to."""
-        if not self.plan.advances:
-            return {}
-        new = self.plays.where(self.plan.is_new()).groupBy("event_date", "event_hour").agg(F.count("*").alias("rows"))
-        return {(row["event_date"], row["event_hour"]): row["rows"] for row in new.collect()}
-
-    def _candidates(self) -> DataFrame:
-        """Rows of bronze that share their id's hash with another one, at least one of them new."""
-        searched, is_new = self._searched()
-        hashes = self._keep(repeated_hashes(searched, is_new))
-        found = hashes.count()
-        small = F.broadcast(hashes) if found <= FEW_EVENTS else hashes
-        return searched.join(small, on="id_hash", how="left_semi")
-
-    def _searched(self) -> tuple[DataFrame, Column]:
-        """Bronze within the dedup horizon; all of it when counting from scratch."""
-        if self.plan.full or self.plan.newest is None:
-            return self.plays, F.lit(True)
-        is_new = self.plan.is_new()
-        if not self.plan.advances:
-            return self.plays.where(F.lit(False)), is_new
-        new = self.plays.where(is_new)
-        first = new.agg(F.min("ingested_at")).collect()[0][0]
-        if first is None:
-            return self.plays.where(F.lit(False)), is_new
-        oldest = first - self.plan.policy.dedup_horizon
-        searched = self.plays.where(F.col("ingested_at") >= F.lit(oldest))
-        if self.plan.new_events <= FEW_EVENTS:
-            searched = searched.join(F.broadcast(new.select("id_hash").distinct()), on="id_hash", how="left_semi")
-        return searched, is_new
-
-    def _remembered(self, candidates: DataFrame) -> DataFrame:
-        """What the last release says of these ids."""
-        return (
-            self._left_out_before()
-            .join(candidates.select("id_hash").distinct(), on="id_hash", how="left_semi")
-            .join(candidates.select("event_id").distinct(), on="event_id", how="left_semi")
-        )
-
-    def _touched(self, new_hours: frozenset[Hour], decided: DataFrame, remembered: DataFrame) -> Touched:
-        newest = self.plan.newest
-        if newest is None:
-            return Touched(with_new_events=new_hours)
-        return Touched(
-            certifying=self.plan.certifying,
-            with_new_events=new_hours,
-            with_other_rules=self._hours_with_other_rules(newest),
-            with_other_copies=frozenset() if self.plan.full else self._hours(changed_copies(decided, remembered)),
-            asked_for=self._hours(self.plays) if self.plan.full else frozenset(),
-        )
-
-    def _hours_with_other_rules(self, newest: Release) -> frozenset[Hour]:
-        spans = changed_spans(newest.rules, self.plan.rules)
-        hours: frozenset[Hour] = frozenset()
-        for span in spans:
-            days = (F.col("event_date") >= F.lit(span.start.date())) & (F.col("event_date") <= F.lit(span.end.date()))
-            within = (F.col("event_time") >= F.lit(span.start)) & (F.col("event_time") < F.lit(span.end))
-            hours |= self._hours(self.plays.where(days & within))
-        return hours
-
-    def _staged(self, touched: Touched, candidates: DataFrame, decided: DataFrame, new_rows: int) -> Staged:
-        hours, days = hours_condition(touched.hours), days_condition(touched.days)
-        of_charts, of_states = charts_condition(touched.hours), days_condition(touched.days_of_states)
-        left_out = self._keep(self._left_out(hours, decided))
-        old_hourly = self._before(HOURLY_COUNTS)
-        hourly = self._keep(hourly_counts(self.plays.where(hours), left_out))
-        hours_of_days = self._keep(old_hourly.where(of_states).where(f"NOT ({hours})").unionAll(hourly))
-        daily = self._keep(daily_counts(hours_of_days.where(days)))
+    def _staged(self, touched: Touched, copies: Copies, new_rows: int) -> Staged:
+        span, keep = Span.of(touched), self.lake.keep
+        before = self._before(touched, span)
+        left_out = keep(self._left_out(before, copies.decided, span))
+        hourly = keep(hourly_counts(before.plays, left_out))
+        hours_of_states = keep(before.other_hours.unionAll(hourly))
+        hours_of_days = hours_of_states.where(span.days.condition) if touched.certifying else hours_of_states
+        daily = keep(daily_counts(hours_of_days))
         counts = by_window(hourly, daily)
-        windowed = self._keep(windowed_counts(counts))
-        old_charts = self._before(CHARTS).where(of_charts)
-        new_charts = self._keep(charts(windowed, size=self.plan.policy.chart_size))
-        changed = self._keep(changed_charts(new_charts, old_charts))
+        windowed = keep(windowed_counts(counts))
+        new_charts = keep(charts(windowed, size=self.plan.policy.chart_size))
+        changed = keep(changed_charts(new_charts, before.charts))
         return Staged(
             touched=touched,
             new_rows=new_rows,
-            hours_condition=hours,
-            days_condition=days,
-            charts_condition=of_charts,
-            candidates=candidates,
-            decided=decided,
+            span=span,
+            candidates=copies.candidates,
+            decided=copies.decided,
             left_out=left_out,
             hourly=hourly,
-            old_hourly=old_hourly.where(hours),
-            hours_of_days=hours_of_days.where(days),
+            old_hourly=before.hourly,
+            hours_of_days=hours_of_days,
             daily=daily,
             counts=counts,
             windowed=windowed,
-            charts=self._keep(released_charts(new_charts, old_charts, changed, release=self.plan.release)),
-            superseded=self._keep(superseded_charts(old_charts, changed, release=self.plan.release)),
-            states=self._keep(self._states(touched, hourly, hours_of_days)),
-            states_condition=of_states,
-            restatements=self._restatements(touched, counts),
+            charts=keep(released_charts(new_charts, before.charts, changed, release=self.plan.release)),
+            superseded=keep(superseded_charts(before.charts, changed, release=self.plan.release)),
+            states=keep(self._states(touched, before, hourly, hours_of_states)),
+            restatements=self._restatements(touched, before, counts),
         )
 
-    def _left_out(self, hours: str, decided: DataFrame) -> DataFrame:
+    def _before(self, touched: Touched, span: Span) -> Before:
+        """Open what lies in the span, and suit the session to its size."""
+        files = {table: self.lake.files(table) for table in (LEFT_OUT, HOURLY_COUNTS, DAILY_COUNTS, CHARTS, HOURS)}
+        rest = without_hours(span.states, touched.hours)
+
+        def part(table: Table, folders: Folders) -> Part:
+            return self.lake.part(files[table].where(folders.holds), folders.condition)
+
+        parts = {
+            "plays": self.bronze.of_hours(touched.hours),
+            "left_out": part(LEFT_OUT, span.hours),
+            "hourly": part(HOURLY_COUNTS, span.hours),
+            "other_hours": part(HOURLY_COUNTS, rest),
+            "daily": part(DAILY_COUNTS, span.days),
+            "charts": part(CHARTS, span.charts),
+            "states": part(HOURS, span.states),
+        }
+        self.lake.pace.suit(sum(part.rows for part in parts.values()))
+        states = self.lake.keep(parts["states"].frame)
+        return Before(**{name: part.frame for name, part in parts.items()} | {"states": states})
+
+    def _left_out(self, before: Before, decided: DataFrame, span: Span) -> DataFrame:
         """Copies of before that no new decision concerns, new decisions, and what the rules exclude."""
-        before = self._left_out_before().where(hours)
-        ids = decided.select("event_id").distinct()
-        copies = before.where("winner_log_id IS NOT NULL").join(ids, on="event_id", how="left_anti")
-        copies = self._keep(copies.select(*LEFT_OUT.column_names).unionAll(decided.where(hours)))
-        return copies.unionAll(excluded_left_out(self.plays.where(hours), copies, self.plan.rules))
+        known = before.left_out.where(F.lit(not self.plan.full)).where("winner_log_id IS NOT NULL")
+        known = known.join(decided.select("event_id").distinct(), on="event_id", how="left_anti")
+        copies = known.select(*LEFT_OUT.column_names).unionAll(decided.where(span.hours.condition))
+        if not self.lake.pace.quick:
+            copies = self.lake.keep(copies)
+        return copies.unionAll(excluded_left_out(before.plays, copies, self.plan.rules))
 
-    def _states(self, touched: Touched, hourly: DataFrame, hours_of_days: DataFrame) -> DataFrame:
-        old = self._before(HOURS).where(days_condition(touched.days_of_states))
-        frontier = F.lit(self.plan.frontier)
-        changed = changed_hours(self._before(HOURLY_COUNTS).where(hours_condition(touched.hours)), hourly)
+    def _states(self, touched: Touched, before: Before, hourly: DataFrame, hours_of_states: DataFrame) -> DataFrame:
+        changed = changed_hours(before.hourly, hourly)
         hours = [{"event_date": day, "event_hour": h} for day in sorted(touched.days_of_states) for h in range(24)]
-        grid = self.lake.frame(hours, HOUR_KEYS)
-        return hour_states(grid, hours_of_days, old, changed, frontier=frontier, release=self.plan.release)
+        return hour_states(
+            self.lake.frame(hours, HOUR_KEYS),
+            hours_of_states,
+            before.states,
+            changed,
+            frontier=F.lit(self.plan.frontier),
+            release=self.plan.release,
+        )
 
-    def _restatements(self, touched: Touched, counts: DataFrame) -> DataFrame:
+    def _restatements(self, touched: Touched, before: Before, counts: DataFrame) -> DataFrame:
         """Numbers of hours and days that were certified before and are others now."""
-        old_states = self._before(HOURS).where(days_condition(touched.days))
-        certified = self._hours(old_states.where("certified_in IS NOT NULL"))
+        found = before.states.where("certified_in IS NOT NULL").select("event_date", "event_hour").collect()
+        certified = {(row["event_date"], row["event_hour"]) for row in found}
         causes = list(touched.causes(certified, said=self.plan.cause))
         if not causes:
             return self.lake.frame([], spark_schema(RESTATEMENTS))
-        old_hourly = self._before(HOURLY_COUNTS).where(hours_condition(touched.hours))
-        old_daily = self._before(DAILY_COUNTS).where(days_condition(touched.days))
-        old, frame = by_window(old_hourly, old_daily), self.lake.frame(causes, CAUSES)
-        return self._keep(restatements(old, counts, frame, release=self.plan.release))
-
-    def _before(self, table: Table) -> DataFrame:
-        """A derived table as the last release left it: nobody else commits while we hold its lock."""
-        if table not in self.tables_before:
-            self.tables_before[table] = self.lake.current(table)
-        return self.tables_before[table]
-
-    def _left_out_before(self) -> DataFrame:
-        """What was left out before; a full recount judges from bronze alone."""
-        before = self._before(LEFT_OUT)
-        return before.where(F.lit(False)) if self.plan.full else before
-
-    def _hours(self, rows: DataFrame) -> frozenset[Hour]:
-        found = rows.select("event_date", "event_hour").distinct().collect()
-        return frozenset((row["event_date"], row["event_hour"]) for row in found)
-
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        """Compute now what several steps read, and cut its plan: nested cached plans grow past any memory."""
-        return frame.localCheckpoint(eager=True)
+        old, frame = by_window(before.hourly, before.daily), self.lake.frame(causes, CAUSES)
+        return self.lake.keep(restatements(old, counts, frame, release=self.plan.release))

@@ -23,6 +23,7 @@ class Touched:
         with_new_events: Bronze has rows there that no release has counted.
         with_other_rules: The counting rules changed for them.
         with_other_copies: A copy there was newly found, or its winner is another one now.
+        with_other_policy: The policy changed, such as the size of charts.
         asked_for: Computed because somebody asked for a full recount.
         certifying: Their numbers stay, but they can be certified now.
     """
@@ -30,13 +31,15 @@ class Touched:
     with_new_events: frozenset[Hour] = field(default_factory=frozenset)
     with_other_rules: frozenset[Hour] = field(default_factory=frozenset)
     with_other_copies: frozenset[Hour] = field(default_factory=frozenset)
+    with_other_policy: frozenset[Hour] = field(default_factory=frozenset)
     asked_for: frozenset[Hour] = field(default_factory=frozenset)
     certifying: frozenset[Hour] = field(default_factory=frozenset)
 
     @property
     def hours(self) -> frozenset[Hour]:
         """All whose numbers are computed again."""
-        return self.with_new_events | self.with_other_rules | self.with_other_copies | self.asked_for
+        counted_otherwise = self.with_other_rules | self.with_other_copies | self.with_other_policy
+        return self.with_new_events | counted_otherwise | self.asked_for
 
     @property
     def days(self) -> frozenset[date]:

@@ -1,7 +1,9 @@
 """Sets of UTC hours as conditions on the partition columns `event_date` and `event_hour`."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -10,6 +12,40 @@ from domain.windows import EPOCH, Granularity
 
 Hour = tuple[date, int]
 NO_ROWS = "event_date IS NULL"  # event_date is never NULL, so this holds for no row
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Folders of a table, said twice: as SQL on its partition columns, and as a test of a folder's values."""
+
+    condition: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+def folders_of_hours(hours: Collection[Hour]) -> Folders:
+    """Return the folders of these hours."""
+    return Folders(hours_condition(hours), lambda of: (of["event_date"], of["event_hour"]) in hours)
+
+
+def folders_of_days(days: Collection[date]) -> Folders:
+    """Return the folders of these UTC days, with all their hours where a table has folders of hours."""
+    return Folders(days_condition(days), lambda of: of["event_date"] in days)
+
+
+def folders_of_charts(hours: Collection[Hour]) -> Folders:
+    """Return the folders of `gold/charts` about these hours or the days they lie in."""
+    of = {
+        Granularity.HOUR.value: folders_of_hours(hours),
+        Granularity.DAY.value: folders_of_days({d for d, _ in hours}),
+    }
+    return Folders(charts_condition(hours), lambda folder: of[folder["window_length"]].holds(folder))
+
+
+def without_hours(folders: Folders, hours: Collection[Hour]) -> Folders:
+    """Return the folders but for those of these hours."""
+    left_out = folders_of_hours(hours)
+    condition = f"({folders.condition}) AND NOT ({left_out.condition})" if hours else folders.condition
+    return Folders(condition, lambda of: folders.holds(of) and not left_out.holds(of))
 
 
 def hours_condition(hours: Collection[Hour]) -> str:

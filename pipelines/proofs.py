@@ -14,6 +14,7 @@ from pipelines.by_window import WINDOW_KEYS
 from pipelines.charts import CHART_KEYS
 
 FAILING_COLUMNS = ("proof", "table", "event_date", "event_hour", "detail")
+GROWTH = "bronze_growth"
 _ITEM = ("region", "item_id")
 
 
@@ -149,13 +150,15 @@ def charts_total_the_counts(charts: DataFrame, counts: DataFrame) -> DataFrame:
 
 
 def received_growth(old_hourly_counts: DataFrame, new_hourly_counts: DataFrame) -> DataFrame:
-    """Return one row with `growth`: by how many events the computed hours grew.
+    """Return one row whose `detail` says by how many events the computed hours grew.
 
     It must equal the growth of bronze by its files' statistics: a commit lost behind our back breaks that.
     """
-    old = old_hourly_counts.agg(F.coalesce(F.sum("received_events"), F.lit(0)).alias("old"))
-    new = new_hourly_counts.agg(F.coalesce(F.sum("received_events"), F.lit(0)).alias("new"))
-    return new.crossJoin(old).select((F.col("new") - F.col("old")).alias("growth"))
+    old = old_hourly_counts.select((-F.col("received_events")).alias("events"))
+    both = old.unionAll(new_hourly_counts.select(F.col("received_events").alias("events")))
+    growth = both.agg(F.coalesce(F.sum("events"), F.lit(0)).alias("growth"))
+    nowhere = growth.withColumns({"event_date": F.lit(None).cast("date"), "event_hour": F.lit(None).cast("int")})
+    return _failing(nowhere, GROWTH, HOURLY_COUNTS.name, ("growth",))
 
 
 def _failing(rows: DataFrame, proof: str, table: str, said: tuple[str, ...]) -> DataFrame:

@@ -1,7 +1,9 @@
 """One Spark session for the whole run, made for many small jobs."""
 
 import os
+import sys
 from collections.abc import Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Small jobs spend their time on compiling generated code: interpreting is twice as fast for them.
+# One run is over before the JVM's second compiler pays, which takes a third of the time of both cores.
 SMALL_JOBS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -30,9 +33,25 @@ def only_fast(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples where all tests together have 10 s; no deadline, as first calls load libraries for seconds."""
+    if only_fast(config):
+        save_time(config)
     settings.register_profile("fast", deadline=None, max_examples=15)
     settings.register_profile("every test", deadline=None, max_examples=100)
     settings.load_profile("fast" if only_fast(config) else "every test")
+
+
+class WithoutPandas(MetaPathFinder):
+    """Makes pandas seem not installed: pyarrow would import it at the first array that it makes of a list."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(name=fullname)
+
+
+def save_time(config: pytest.Config) -> None:
+    """Leave out what costs a run of fast tests a second and what none of them needs."""
+    sys.meta_path.insert(0, WithoutPandas())
+    config.option.timeout_method = "signal"  # no thread a test: nothing here hangs in a JVM
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

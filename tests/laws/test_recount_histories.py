@@ -33,8 +33,19 @@ def random_plays(choose: random.Random, how_many: int) -> list[Play]:
     ]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_history_of_recounts_equals_one_count_of_everything(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+@pytest.fixture
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Small lakes are counted in their quick way, or in the way of large ones."""
+    if request.param == "as large":
+        monkeypatch.setattr("jobs.pace.FEW_ROWS", -1)
+        monkeypatch.setattr("jobs.lake.FEW_FILES", 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize(("seed", "size"), [(1, "as small"), (2, "as large")], indirect=["size"])
+def test_a_history_of_recounts_equals_one_count_of_everything(
+    spark: SparkSession, tmp_path: Path, seed: int, size: str
+) -> None:
     choose = random.Random(seed)
     model = ModelLake(policy=POLICY)
     before: list[Play] = []
