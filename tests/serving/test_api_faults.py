@@ -86,18 +86,20 @@ def test_a_log_that_loses_its_memory_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_the_metrics_of_all_workers_are_told_by_each(tmp_path: Path) -> None:
-    with log_server(tmp_path / "log") as log, api(tmp_path / "home", log.address, workers=2) as found:
-        key = new_key(found)
+    home = tmp_path / "home"
+    home.mkdir()
+    key = Api(home, "").key(Role.PRODUCER)  # before the start: a worker learns of a later one when it looks again
+    with log_server(tmp_path / "log") as log, api(home, log.address, workers=2) as found:
         for number in range(40):  # each on a connection of its own: the kernel spreads them
             assert post(found, key, f"m{number}", rows=3).status_code == 202
         post(found, key, "bad", rows=1, **{"Content-Type": "text/plain"})
 
-        files = [file.name for file in (tmp_path / "home" / "run" / "api-metrics").glob("counter_*.db")]
+        files = [file.name for file in (home / "run" / "api-metrics").glob("counter_*.db")]
         assert len(set(files) & {f"counter_{pid}.db" for pid in found.worker_pids()}) == 2
-        until(lambda: metric(found, "lakeboard_events_accepted_total") == 121, "all workers told their numbers", 5)
-        assert {metric(found, "lakeboard_events_accepted_total") for _ in range(10)} == {121.0}
-        assert metric(found, "lakeboard_http_requests_total", route="/v1/events", status="202") == 41
-        assert metric(found, "lakeboard_accept_seconds_count") == 41
+        until(lambda: metric(found, "lakeboard_events_accepted_total") == 120, "all workers told their numbers", 5)
+        assert {metric(found, "lakeboard_events_accepted_total") for _ in range(10)} == {120.0}
+        assert metric(found, "lakeboard_http_requests_total", route="/v1/events", status="202") == 40
+        assert metric(found, "lakeboard_accept_seconds_count") == 40
         entries = metric(found, "lakeboard_log_entries_total", stream="plays")
         with log.client() as client:
             assert entries == sum(client.xlen(f"lb:log:plays:{n}") for n in range(8)) > 0
