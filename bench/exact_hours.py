@@ -105,5 +105,6 @@ def totals_of_table(lake_root: Path) -> Totals:
 def totals_of_parquet(folder: Path) -> Totals:
     """Return what Parquet files hold."""
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # it would stand in our tables
         found = connection.execute(f"SELECT {_TOTALS} FROM read_parquet('{folder}/**/*.parquet')").fetchall()  # noqa: S608
     return Totals(*found[0])

@@ -88,6 +88,7 @@ def import_with_duckdb(path: Path, target: Path) -> Measured:
     """Parse the same file and write it as one Parquet file."""
     types = ", ".join(f"'{name}': '{kind}'" for name, kind in _DUCKDB_TYPES.items())
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # it would stand in our tables
         connection.execute("SET TimeZone = 'UTC'")
         began = time.perf_counter()
         connection.execute(

@@ -182,6 +182,7 @@ def _connect(memory_limit: str, temp_directory: str) -> duckdb.DuckDBPyConnectio
     except duckdb.Error as error:
         raise MemoryLimitError(memory_limit) from error
     connection.execute("SET TimeZone = 'UTC'")  # or a date would begin at the machine's midnight
+    connection.execute("SET enable_progress_bar = false")  # it would stand between the lines of an answer
     return connection
 
 
