@@ -26,6 +26,7 @@ POSITION = ["log_id", "log_partition", "log_ms", "log_sequence", "log_index"]
 COMMAND = (sys.executable, "-m", "tests.faults.run_stack")
 
 
+@pytest.mark.timeout(1500)  # twenty restarts with growing waits, then a recount
 def test_whatever_is_killed_each_acknowledged_event_is_in_bronze_and_counted_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
