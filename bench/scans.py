@@ -68,7 +68,8 @@ class Scans:
     def _table(self, location: str) -> str:
         if "/_delta_log" in location:
             return LOGS
-        return location.removeprefix(f"{self._root}/")
+        room, table = location.removeprefix(f"{self._root}/").split("/")[:2]  # files are named one by one too
+        return f"{room}/{table}"
 
 
 def _items(sequence: Any) -> Iterator[Any]:
