@@ -110,20 +110,14 @@ class BronzeWriter:
         Raises:
             NotCommittedError: other writers won every try.
         """
-        rows = rows.select(table.column_names).cast(arrow_schema(table))
         with locked(self.lake_root, table.name, on_wait=self._on_wait):
-            for attempt in range(_TRIES):
-                handle = self._open(table)
-                if _last(handle, writer) >= seq:
-                    return 0
-                try:
-                    self._commit(handle, rows, writer, seq)
-                except CommitFailedError:
-                    self._pause(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
-                else:
-                    make_durable(self.lake_root / table.name, [handle.version()])
-                    return len(rows)
-        raise NotCommittedError(table.name, writer, seq)
+            handle = self._committed(
+                table, rows, by=writer, transactions={writer: seq}, is_wanted=lambda found: _last(found, writer) < seq
+            )
+            if handle is None:
+                return 0
+            make_durable(self.lake_root / table.name, [handle.version()])
+            return len(rows)
 
     def append_from(
         self, table: Table, rows: pa.Table, *, after: Mapping[str, int], transactions: Mapping[str, int]
@@ -140,25 +134,55 @@ class BronzeWriter:
             MovedError: a writer does not stand there.
             NotCommittedError: other writers won every try.
         """
-        rows = rows.select(table.column_names).cast(arrow_schema(table))
+
+        def is_wanted(found: DeltaTable) -> bool:
+            _require_at(table, after, app_transactions(self.lake_root / table.name, found.version()))
+            return True
+
         with locked(self.lake_root, table.name, on_wait=self._on_wait):
-            for attempt in range(_TRIES):
-                handle = self._open(table)
-                _require_at(table, after, app_transactions(self.lake_root / table.name, handle.version()))
-                try:
-                    self._commit_all(handle, rows, "lake writer", transactions)
-                except CommitFailedError:
-                    self._pause(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
-                else:
-                    return int(handle.version())
+            handle = self._committed(table, rows, by="lake writer", transactions=transactions, is_wanted=is_wanted)
+        assert handle is not None  # noqa: S101  it is always wanted
+        return int(handle.version())
+
+    def _committed(
+        self,
+        table: Table,
+        rows: pa.Table,
+        *,
+        by: str,
+        transactions: Mapping[str, int],
+        is_wanted: Callable[[DeltaTable], bool],
+    ) -> DeltaTable | None:
+        """Commit rows, again when another writer was first; the caller holds the lock.
+
+        Args:
+            table: Which table.
+            rows: Its rows.
+            by: Who commits, for people.
+            transactions: What is noted with them.
+            is_wanted: Looks at the table as each try finds it; false ends the tries.
+
+        Returns:
+            The table as this left it, None when the commit was not wanted.
+
+        Raises:
+            NotCommittedError: other writers won every try.
+        """
+        rows = rows.select(table.column_names).cast(arrow_schema(table))
+        for attempt in range(_TRIES):
+            handle = self._open(table)
+            if not is_wanted(handle):
+                return None
+            try:
+                self._commit(handle, rows, by, transactions)
+            except CommitFailedError:
+                self._pause(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311  jitter, not a secret
+            else:
+                return handle
         raise NotCommittedError(table.name, *next(iter(transactions.items())))
 
-    @classmethod
-    def _commit(cls, handle: DeltaTable, rows: pa.Table, writer: str, seq: int) -> None:
-        cls._commit_all(handle, rows, writer, {writer: seq})
-
     @staticmethod
-    def _commit_all(handle: DeltaTable, rows: pa.Table, by: str, transactions: Mapping[str, int]) -> None:
+    def _commit(handle: DeltaTable, rows: pa.Table, by: str, transactions: Mapping[str, int]) -> None:
         """Write through the handle whose transactions were read, so that a rival of the same writer conflicts."""
         properties = CommitProperties(
             app_transactions=[Transaction(writer, seq) for writer, seq in transactions.items()],

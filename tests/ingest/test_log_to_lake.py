@@ -179,7 +179,7 @@ def test_bronze_gets_checkpoints_so_that_many_commits_stay_cheap_to_open(
     handle = DeltaTable(lake / PLAYS.name)
     nothing, mark = arrow_schema(PLAYS).empty_table(), f"read_to/{log.log_id}/0"
     while handle.version() < 99:
-        bronze._commit_all(handle, nothing, "lake writer", {mark: handle.version()})
+        bronze._commit(handle, nothing, "lake writer", {mark: handle.version()})
     version = bronze.append_from(PLAYS, nothing, after={}, transactions={mark: 2**50})
 
     checkpoints = sorted(
