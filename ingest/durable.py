@@ -1,6 +1,7 @@
-"""Commits of a Delta table, forced to the disk: deltalake leaves that to the operating system.
+"""What must outlive a power cut: files that are replaced whole, and commits of a Delta table.
 
-What was trimmed from the log is in the lake only, so it must outlive a power cut before the log forgets it.
+deltalake leaves its commits to the operating system. What was trimmed from the log is in the lake only, so it must outlive
+a power cut before the log forgets it.
 """
 
 import json
@@ -27,6 +28,25 @@ def make_durable(table_path: Path, versions: Iterable[int], *, sync: Callable[[i
     folders = {path.parent for path in data} | {log, table_path, *table_path.parents[:_ABOVE_TABLE]}
     for path in (*sorted(data), *sorted(marks), *sorted(folders)):
         _sync(path, sync)
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Put content into a file's place in one step; it is on disk when this returns, and never half written.
+
+    Args:
+        path: The file; its folder is there.
+        content: All of it.
+        mode: Who may read it, at every moment, less the umask.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    _sync(path.parent, os.fsync)  # else a power cut could bring the old file back
 
 
 def commits_since(table_path: Path, version: int, writer: str) -> range:

@@ -5,7 +5,6 @@ that it tells of are committed, so bronze is never ahead of it.
 """
 
 import hashlib
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
@@ -14,6 +13,7 @@ import msgspec
 
 from domain.errors import LakeboardError
 from domain.position import LAKE_WRITER
+from ingest.durable import replace_file
 
 
 class DamagedManifestError(LakeboardError):
@@ -165,14 +165,4 @@ def save_manifest(lake_root: Path, manifest: Manifest) -> None:
     """Replace the manifest of a source; it is on disk when this returns, and never half written."""
     path = manifest_path(lake_root, manifest.source)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")  # one import of a source at a time, so one draft
-    with draft.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # else a power cut could bring the old name back
-    finally:
-        os.close(folder)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")

@@ -23,6 +23,7 @@ import msgspec
 
 from domain.clock import Clock, utc_now
 from domain.errors import BadRequestError, LakeboardError
+from ingest.durable import replace_file
 
 MOST_KEYS = 65_536  # places in the file in which the workers count together
 DEV_KEY_NAME = "dev"
@@ -210,7 +211,7 @@ class KeyFile:
 
     def _write(self, keys: tuple[Key, ...]) -> None:
         content = msgspec.json.format(msgspec.json.encode(KeyFileContent(version=1, keys=keys)), indent=2)
-        write_private(self.path, content + b"\n")
+        replace_file(self.path, content + b"\n", mode=_OWNER_ONLY)
 
 
 def hashed(secret: str) -> str:
@@ -239,22 +240,5 @@ def ensure_dev_key(home: Path, clock: Clock = utc_now) -> Path:
         if valid.get(key_id) == hashed(secret):
             return path
     _, text = keys.add(DEV_KEY_NAME, (Role.PRODUCER, Role.ADMIN))
-    write_private(path, f"{text}\n".encode())
+    replace_file(path, f"{text}\n".encode(), mode=_OWNER_ONLY)
     return path
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Replace a file in one step; only its owner may read it, at no moment anybody else."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    new.unlink(missing_ok=True)
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
