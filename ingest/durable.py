@@ -1,7 +1,7 @@
 """What must outlive a power cut: files that are replaced whole, and commits of a Delta table.
 
-deltalake leaves its commits to the operating system. What was trimmed from the log is in the lake only, so it must outlive
-a power cut before the log forgets it.
+deltalake leaves its commits to the operating system. What was trimmed from the log is in the lake only, so it must
+outlive a power cut before the log forgets it.
 """
 
 import json

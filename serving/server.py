@@ -1,10 +1,8 @@
 """Runs the API: worker processes that serve one port, in the foreground, until told to stop."""
 
-import ctypes
 import os
 import signal
 import socket
-import sys
 from functools import partial
 from typing import Any
 
@@ -17,9 +15,9 @@ from domain.errors import LakeboardError
 from ingest.redis_log import RedisLog
 from serving.limits import new_limits_file
 from serving.logs import configure_logs, server_logs
+from serving.parent import die_with_parent
 from serving.settings import ApiSettings, use_metrics_folder
 
-_PR_SET_PDEATHSIG = 1
 _HEAD_BYTES = 64 << 10  # the most a head, or a piece of a body, takes in memory
 _MILLISECONDS = 1000
 
@@ -95,24 +93,16 @@ def _begin_anew(settings: ApiSettings) -> None:
 
 
 def _worker(settings: ApiSettings, parent: int) -> Any:
-    """Return the application, in a worker that has just begun."""
+    """Return the application, in a worker that has just begun.
+
+    It is killed with its parent, not asked: one that is just starting may not hear it, and would keep the port. What
+    was accepted is on disk. The handlers that the parent had are given up, as they would take the signal that stops a
+    starting worker.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
     die_with_parent(parent)
     from serving.app import Application  # noqa: PLC0415  loads Litestar, which the parent does not need
 
     configure_logs()
     return Application(settings)
-
-
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, however that happens (Linux).
-
-    Killed, not asked: one that is just starting may not hear it, and would keep the port. What was accepted is on disk.
-    The handlers that the parent had are given up, as they would take the signal that stops a starting worker.
-    """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the line above
-        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,15 +1,13 @@
 """Child processes that do not outlive their parent, each with a process group of its own."""
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-_PR_SET_PDEATHSIG = 1
+from serving.parent import die_with_parent
 
 
 class Process(Protocol):
@@ -25,23 +23,6 @@ class Process(Protocol):
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end."""
-
-
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process as soon as its parent is gone, however the parent ends.
-
-    The wish survives `exec`, but not `fork`: each process of a tree says it for itself. Linux only; elsewhere a
-    parent that is killed leaves its children.
-
-    Args:
-        parent: Process id of the parent, which may have ended before we could ask.
-    """
-    if sys.platform != "linux":
-        return
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def started(
