@@ -115,6 +115,11 @@ def hour_of(day: date, hour: int) -> datetime:
     return datetime.combine(day, time(hour), tzinfo=UTC)
 
 
+def milliseconds(moment: datetime) -> int:
+    """Return whole milliseconds since 1970 UTC."""
+    return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
 def floor_hour(moment: datetime) -> datetime:
     """Return the start of the UTC hour that holds this moment."""
     return Window.containing(moment, Granularity.HOUR).start

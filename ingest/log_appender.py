@@ -22,7 +22,7 @@ from ingest.log_commit import Answer, commit
 from ingest.log_entry import Play, encode_plays
 from ingest.log_keys import stream_key
 from ingest.log_server import MIN_FREE_BYTES, room
-from ingest.redis_log import RedisLog
+from ingest.redis_log import CLOCK_WENT_BACK, RedisLog
 
 MAX_WAITING = 200_000  # events in memory that are not on disk yet; more are refused
 _COMMIT_EVENTS = 20_000  # about as many go to disk together, so that nobody waits for all that came meanwhile
@@ -30,7 +30,6 @@ _MOST_TURNS = 8
 _KEPT_NUMBERS = 100_000  # items whose partition is remembered
 _TIMEOUT_SECONDS = 10.0
 _ROOM_EVERY_SECONDS = 0.5
-_CLOCK_WENT_BACK = "equal or smaller"  # the server's words for an id below its last
 _CROWDED_ID = len("1794650400000-100000")  # far below the 2^20 entries a millisecond that the lake can note
 _TRIES = 20
 
@@ -215,7 +214,7 @@ class LogAppender:
                 return failed | dict.fromkeys(left, unavailable)
             again: dict[int, bytes] = {}
             for number, answer in zip(list(left), answers, strict=True):
-                if answer is None or _CLOCK_WENT_BACK in str(answer):
+                if answer is None or CLOCK_WENT_BACK in str(answer):
                     again[number] = left[number]
                 elif isinstance(answer, Exception):
                     failed[number] = self._failure(answer)

@@ -4,11 +4,11 @@ A replay is for tests and demonstrations: old events can be played as if they ha
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from domain.clock import Clock, utc_now
-from domain.windows import EPOCH
+from domain.windows import milliseconds
 
 _SERVER_STAMPS = "*"
 
@@ -53,7 +53,7 @@ class ReplayClock:
 
     def new_id(self) -> str:
         """Stamp by this clock; the server counts within the millisecond, and refuses one that went back."""
-        return f"{(self.now() - EPOCH) // timedelta(milliseconds=1)}-*"
+        return f"{milliseconds(self.now())}-*"
 
     def of_server(self, moment: datetime) -> datetime:
         """Return what this clock shows at a moment of the real one."""

@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from domain.log import LAKE_READER, Partition, Stream
-from domain.windows import EPOCH
+from domain.windows import EPOCH, milliseconds
 from ingest.log_keys import FORMAT, META, READERS, stream_key
 
 
@@ -34,11 +34,6 @@ def log_in(client: redis.Redis, partitions: Mapping[Stream, int], now: datetime)
         for number in range(int(meta[stream.value])):
             _make_stream(client, stream_key(Partition(stream, number)))
     return meta
-
-
-def milliseconds(moment: datetime) -> int:
-    """Return whole milliseconds since 1970 UTC."""
-    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 def moment(time: tuple[int, int]) -> datetime:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from domain.frontier import log_in_use
 from domain.log import LAKE_READER, Entry, EntryId, Partition, Stream, TrimmedError
 from domain.position import LOG_IN_USE, READ_TO
 from domain.tables import PLAYS
-from domain.windows import EPOCH
+from domain.windows import milliseconds
 from ingest.arrow import arrow_schema
 from ingest.durable import commits_since, make_durable
 from ingest.lake_writer import BronzeWriter
@@ -90,7 +90,7 @@ class Progress:
     @property
     def read_to_ms(self) -> int:
         """What the next commit says: never less than the last one did, 0 while the end was never reached."""
-        reached = 0 if self.read_to is None else (self.read_to - EPOCH) // timedelta(milliseconds=1)
+        reached = 0 if self.read_to is None else milliseconds(self.read_to)
         return max(reached, self.committed_read_to_ms)
 
 

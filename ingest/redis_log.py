@@ -25,8 +25,9 @@ from domain.log import (
     UnknownLogFormatError,
     UnsafeLogServerError,
 )
+from domain.windows import milliseconds
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock
-from ingest.log_creation import log_in, milliseconds, moment, new_log_id, texts
+from ingest.log_creation import log_in, moment, new_log_id, texts
 from ingest.log_errors import translated
 from ingest.log_keys import (
     BODY,

@@ -6,14 +6,14 @@ same in all versions, which it does not promise of its distributions. Each batch
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.windows import EPOCH
+from domain.windows import milliseconds
 from lakeboard.generating.shape import Shape
 
 BATCH_ROWS = 100_000  # fixed: the rows depend on it
@@ -133,7 +133,7 @@ def _made_late(draws: _Draws, times: Int64s, shape: Shape) -> Int64s:
     is_late = draws.shares(len(times)) < shape.late_share
     stretch = np.log(_MOST_LATE_MS / _LEAST_LATE_MS)
     delays = (_LEAST_LATE_MS * np.exp(draws.shares(len(times)) * stretch)).astype(np.int64)
-    is_late &= times - delays >= _milliseconds(shape.start)
+    is_late &= times - delays >= milliseconds(shape.start)
     return np.where(is_late, times - delays, times)
 
 
@@ -161,7 +161,7 @@ def _zipf(names: int, skew: float) -> Floats:
 
 def _intensity(start: datetime, end: datetime) -> tuple[Floats, Floats]:
     """Return the ends of the span's hours in milliseconds since 1970 UTC, and the share of the plays before each."""
-    first, last = _milliseconds(start), _milliseconds(end)
+    first, last = milliseconds(start), milliseconds(end)
     inner = np.arange((first // _HOUR_MS + 1) * _HOUR_MS, last, _HOUR_MS)
     ends = np.concatenate(([first], inner, [last])).astype(np.float64)
     hours = (ends[:-1] // _HOUR_MS % 24).astype(np.int64)
@@ -181,10 +181,6 @@ def _hex_texts(identity: npt.NDArray[np.uint8]) -> pa.Array:
     digits = np.stack((_HEX[identity >> 4], _HEX[identity & 15]), axis=-1).reshape(rows * width)
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(digits))
-
-
-def _milliseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 def iso_texts(times: pa.Array) -> pa.Array:
