@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from domain.log import EntryId, Partition, Stream
+from domain.log import BEGINNING, EntryId, Partition, Stream
 from domain.tables import PLAYS
 from ingest.hashing import id_hash
 from ingest.log_entry import NOT_SAID, Play, encode_plays
@@ -61,3 +61,8 @@ def commits(lake_root: Path) -> list[list[dict[str, dict[str, Any]]]]:
     """The actions of every commit of bronze, oldest first."""
     log = lake_root / PLAYS.name / "_delta_log"
     return [[json.loads(line) for line in path.read_text().splitlines()] for path in sorted(log.glob("*.json"))]
+
+
+def bodies(log: RedisLog, partition: Partition, *, after: EntryId = BEGINNING, limit: int = 100) -> list[bytes]:
+    """What the entries of a partition hold, in their order."""
+    return [entry.body for entry in log.read(partition, after=after, limit=limit).entries]

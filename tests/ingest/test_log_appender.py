@@ -1,7 +1,7 @@
 """The appending side against a real server: together, each to its own, through kills, replacement and full memory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,20 +32,6 @@ pytestmark = pytest.mark.redis
 
 Work = Callable[[LogAppender], Awaitable[None]]
 SECONDS = 20.0
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogServer]:
-    with log_server(tmp_path_factory.mktemp("log")) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: LogServer) -> LogServer:
-    """The server, empty."""
-    with running.client() as client:
-        client.flushall()
-    return running
 
 
 def with_appender(server: LogServer, work: Work, **options: object) -> None:

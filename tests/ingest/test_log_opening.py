@@ -1,7 +1,6 @@
 """Opening a log: made once, kept, refused where it would lose events, away, or on a replay's clock."""
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from domain.log import (
 from ingest.log_clock import ReplayClock
 from ingest.log_keys import META
 from ingest.redis_log import RedisLog
+from tests.log_entries import bodies
 from tests.servers import LogServer, log_server
 
 pytestmark = pytest.mark.redis
@@ -28,30 +28,6 @@ pytestmark = pytest.mark.redis
 P0 = Partition(Stream.PLAYS, 0)
 P1 = Partition(Stream.PLAYS, 1)
 SOME = {Stream.PLAYS: 3, Stream.SCORES: 2}
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogServer]:
-    with log_server(tmp_path_factory.mktemp("log")) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: LogServer) -> LogServer:
-    """The server, empty."""
-    with running.client() as client:
-        client.flushall()
-    return running
-
-
-@pytest.fixture
-def log(server: LogServer) -> Iterator[RedisLog]:
-    with RedisLog.open(server.address) as opened:
-        yield opened
-
-
-def bodies(log: RedisLog, partition: Partition, *, after: EntryId = BEGINNING, limit: int = 100) -> list[bytes]:
-    return [entry.body for entry in log.read(partition, after=after, limit=limit).entries]
 
 
 def test_the_number_of_partitions_stays_whatever_later_openers_ask_for(server: LogServer) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,29 +21,9 @@ from ingest.log_to_lake import LogToLake
 from ingest.redis_log import RedisLog
 from tests.ingest.lake_writing import moved
 from tests.log_entries import bronze_positions, commits, entry, fill, plays_partition
-from tests.servers import LogServer, log_server
+from tests.servers import LogServer
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogServer]:
-    with log_server(tmp_path_factory.mktemp("log")) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: LogServer) -> LogServer:
-    """The server, empty."""
-    with running.client() as client:
-        client.flushall()
-    return running
-
-
-@pytest.fixture
-def log(server: LogServer) -> Iterator[RedisLog]:
-    with RedisLog.open(server.address) as opened:
-        yield opened
 
 
 def test_one_commit_holds_rows_positions_and_read_to_of_all_partitions(

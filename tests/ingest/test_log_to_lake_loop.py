@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -24,26 +23,6 @@ from tests.log_entries import bronze_positions, entry, fill, plays_partition
 from tests.servers import LogServer, log_server
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogServer]:
-    with log_server(tmp_path_factory.mktemp("log")) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: LogServer) -> LogServer:
-    """The server, empty."""
-    with running.client() as client:
-        client.flushall()
-    return running
-
-
-@pytest.fixture
-def log(server: LogServer) -> Iterator[RedisLog]:
-    with RedisLog.open(server.address) as opened:
-        yield opened
 
 
 def test_a_replaced_log_is_said_and_read_from_its_beginning(server: LogServer, tmp_path: Path) -> None:

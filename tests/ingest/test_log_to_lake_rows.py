@@ -1,6 +1,5 @@
 """Rows of bronze are what was sent and where it stood, and each is found by its own writer and transaction."""
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,29 +12,9 @@ from ingest.log_entry import encode_plays
 from ingest.redis_log import RedisLog
 from tests.ingest.lake_writing import moved, rows
 from tests.log_entries import entry, fill, play, plays_partition
-from tests.servers import LogServer, log_server
+from tests.servers import LogServer
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogServer]:
-    with log_server(tmp_path_factory.mktemp("log")) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: LogServer) -> LogServer:
-    """The server, empty."""
-    with running.client() as client:
-        client.flushall()
-    return running
-
-
-@pytest.fixture
-def log(server: LogServer) -> Iterator[RedisLog]:
-    with RedisLog.open(server.address) as opened:
-        yield opened
 
 
 def test_rows_are_what_was_sent_and_where_it_stood(log: RedisLog, server: LogServer, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The log against a real server: order, places, marks, replacement, full memory."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from domain.log import (
 )
 from ingest.log_keys import META
 from ingest.redis_log import RedisLog
+from tests.log_entries import bodies
 from tests.servers import LogServer, log_server
 
 pytestmark = pytest.mark.redis
@@ -26,30 +26,6 @@ pytestmark = pytest.mark.redis
 P0 = Partition(Stream.PLAYS, 0)
 P1 = Partition(Stream.PLAYS, 1)
 SOME = {Stream.PLAYS: 3, Stream.SCORES: 2}
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogServer]:
-    with log_server(tmp_path_factory.mktemp("log")) as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: LogServer) -> LogServer:
-    """The server, empty."""
-    with running.client() as client:
-        client.flushall()
-    return running
-
-
-@pytest.fixture
-def log(server: LogServer) -> Iterator[RedisLog]:
-    with RedisLog.open(server.address) as opened:
-        yield opened
-
-
-def bodies(log: RedisLog, partition: Partition, *, after: EntryId = BEGINNING, limit: int = 100) -> list[bytes]:
-    return [entry.body for entry in log.read(partition, after=after, limit=limit).entries]
 
 
 def append_for_ever(log: RedisLog, ids: list[EntryId]) -> None:
