@@ -15,8 +15,9 @@ from domain.tables import HOURLY_COUNTS, LEFT_OUT, PLAYS, POSITION_COLUMNS
 from ingest.lake_reader import LakeReader
 from ingest.lake_writer import bronze_position, create_tables
 from ingest.read_files import LakeFiles
+from jobs.bronze import Bronze
+from jobs.finding import FEW_EVENTS
 from jobs.lake import Lake
-from jobs.staging import FEW_EVENTS
 from pipelines.copies import copies_left_out, repeated_hashes
 from pipelines.counts import hourly_counts
 
@@ -39,7 +40,7 @@ def count_with_spark(spark: SparkSession, lake_root: Path, target: Path) -> None
     """Count as `jobs/staging.py` does from scratch; the Delta table goes into the lake `target`."""
     create_tables(target, (LEFT_OUT, HOURLY_COUNTS))
     out = Lake(spark, target)
-    plays = Lake(spark, lake_root).bronze(bronze_position(lake_root))
+    plays = Bronze(Lake(spark, lake_root), bronze_position(lake_root)).all().frame
     hashes = repeated_hashes(plays, F.lit(True)).localCheckpoint()
     small = F.broadcast(hashes) if hashes.count() <= FEW_EVENTS else hashes
     candidates = plays.join(small, on="id_hash", how="left_semi")

@@ -50,8 +50,8 @@ class Bronze:
         part = self._part(lambda says: first <= says["event_date"] <= last)
         return part.where((F.col("event_date") >= F.lit(first)) & (F.col("event_date") <= F.lit(last)))
 
-    def _part(self, holds: Callable[[Mapping[str, Any]], bool], condition: str = "true") -> Part:
-        part = self._lake.part(self._files.where(holds), condition)
+    def _part(self, holds: Callable[[Mapping[str, Any]], bool]) -> Part:
+        part = self._lake.part(self._files.where(holds))
         return part if self._files.version == self._position.version else part.where(committed_by(self._position))
 
 

@@ -12,12 +12,10 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from domain.errors import LakeboardError
-from domain.position import BronzePosition
-from domain.tables import PLAYS, Table
+from domain.tables import Table
 from ingest.delta_log import commit_info, newest_version
 from jobs.files import Files, files_of
 from jobs.pace import Pace
-from jobs.plan import committed_by
 from pipelines.hours import Folders
 from pipelines.schemas import conformed, spark_schema
 
@@ -71,14 +69,6 @@ class Lake:
         # A session that lives on may remember a log as it was before somebody replaced a commit of it.
         jvm: Any = spark.sparkContext._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-    def bronze(self, position: BronzePosition) -> DataFrame:
-        """Return the rows of `bronze/plays` up to a position, whatever version the table has by now.
-
-        Not by the position's own version: its files may be gone after compaction and vacuum.
-        """
-        rows, version = self.current(PLAYS), self.version(PLAYS)
-        return rows if version == position.version else rows.where(committed_by(position))
 
     def current(self, table: Table) -> DataFrame:
         """Return a table as it is now; the frame keeps showing that state when the table moves on."""

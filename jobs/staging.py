@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, RESTATEMENTS, Table
 from jobs.bronze import Bronze
-from jobs.finding import FEW_EVENTS, Copies, Finder
+from jobs.finding import Copies, Finder
 from jobs.lake import Lake, Part
 from jobs.plan import Plan
 from jobs.touched import Touched
@@ -20,8 +20,6 @@ from pipelines.hour_states import HOUR_KEYS, hour_states
 from pipelines.hours import Folders, folders_of_charts, folders_of_days, folders_of_hours, without_hours
 from pipelines.restatements import CAUSES, restatements
 from pipelines.schemas import spark_schema
-
-__all__ = ["FEW_EVENTS", "Staged", "Stager"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

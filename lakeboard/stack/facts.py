@@ -57,10 +57,6 @@ class LogFacts(msgspec.Struct, frozen=True, kw_only=True):
     readers: Sequence[str]
     partitions: Sequence[PartitionFacts]
 
-    def longest_lag(self) -> float:
-        """Return the longest lag of any reader in any partition, seconds."""
-        return max((lag for each in self.partitions for lag in each.lag_seconds.values()), default=0.0)
-
 
 class LakeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The lake; None where there is none yet."""
