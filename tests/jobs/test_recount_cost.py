@@ -18,13 +18,22 @@ HOURS = (1, 7, 20)
 PER_HOUR = 20
 
 
-def rows_read(spark: SparkSession) -> int:
-    """Rows that all stages of this session have read from files so far."""
+def stages_so_far(spark: SparkSession) -> dict[int, int]:
+    """Rows read from files by the id of each stage; the store forgets the oldest beyond `spark.ui.retainedStages`."""
     context: Any = spark.sparkContext
     jvm, gateway = context._jvm, context._gateway
+    context._jsc.sc().listenerBus().waitUntilEmpty()
     quantiles = gateway.new_array(jvm.double, 0)
     stages = context._jsc.sc().statusStore().stageList(None, False, False, quantiles, jvm.java.util.ArrayList())
-    return sum(int(stages.apply(n).inputRecords()) for n in range(stages.size()))
+    found = [stages.apply(n) for n in range(stages.size())]
+    return {int(stage.stageId()): int(stage.inputRecords()) for stage in found}
+
+
+def rows_read_after(spark: SparkSession, last: int) -> int:
+    """Rows that all stages after stage `last` have read; they must all still be known."""
+    found = {number: rows for number, rows in stages_so_far(spark).items() if number > last}
+    assert min(stages_so_far(spark)) <= last + 1, "the store has forgotten stages of this recount"
+    return sum(found.values())
 
 
 def late_event_in_a_lake_of(spark: SparkSession, lake: Path, days: int) -> tuple[int, dict[str, tuple[int, int]]]:
@@ -39,12 +48,12 @@ def late_event_in_a_lake_of(spark: SparkSession, lake: Path, days: int) -> tuple
     received(lake, model.rows[PLAYS.name][:-1], seq=1)
     recount(spark, lake, NOW)
     received(lake, model.rows[PLAYS.name][-1:], seq=2)
-    before = rows_read(spark)
+    last = max(stages_so_far(spark))
 
     report = recount(spark, lake, NOW)
 
     commits = {name: (commit.files_added, commit.files_removed) for name, commit in report.commits.items()}
-    return rows_read(spark) - before, commits
+    return rows_read_after(spark, last), commits
 
 
 def test_a_late_event_reads_no_more_of_a_larger_lake_but_for_the_search_of_its_id(
