@@ -28,7 +28,7 @@ class UnknownListFormatError(LakeboardError):
 
     def __str__(self) -> str:
         return (
-            f"the views server holds {self.what} of format {self.found!r}, which this lakeboard does not know: stop the "
+            f"the views server holds {self.what} of format {self.found!r}, unknown to this lakeboard: stop the "
             "older or newer one that writes there, then run `lakeboard restore`"
         )
 
