@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples where all tests together have 10 s; no deadline, as first calls load libraries for seconds."""
     if only_fast(config):
         save_time(config)
-    settings.register_profile("fast", deadline=None, max_examples=15)
+    settings.register_profile("fast", deadline=None, max_examples=5)
     settings.register_profile("every test", deadline=None, max_examples=100)
     settings.load_profile("fast" if only_fast(config) else "every test")
 

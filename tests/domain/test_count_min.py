@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.sketches.count_min import MAX_WIDTH, ROWS, CountMin, Int64s, UInt64s, UnlikeSketchesError, cell_places
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.law
 
 Events = list[tuple[int, int]]
 Shares = npt.NDArray[np.float64]

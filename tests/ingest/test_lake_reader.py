@@ -16,7 +16,7 @@ from ingest.read_files import LakeUnreadableError, PinnedTable
 from ingest.read_releases import NoReleaseThenError, NothingCountedError
 from tests.lakes import ModelLake, Play, at, replace_table, write_table
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 EXCLUDE_ALL = Rules.parse('[[minimum_duration]]\nduration_ms = 1\nmissing = "exclude"')
 HOUR_1 = Window.starting(at(1), Granularity.HOUR)

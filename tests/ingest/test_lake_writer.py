@@ -17,7 +17,7 @@ from ingest.lake_writer import BronzeWriter, NotCommittedError
 from tests.ingest.importing import plays
 from tests.lake_rows import Play, at, received
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 OURS = "lake_writer/import/ours/0"
 RIVAL = "another program"

@@ -12,7 +12,7 @@ from lakeboard.commands.chart import NoChartsError, chart_command
 from tests.command_line import ran, said
 from tests.lakes import ModelLake, Play, at
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 
 @pytest.fixture(scope="module")

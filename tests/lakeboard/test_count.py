@@ -10,7 +10,7 @@ from lakeboard.commands.count import count_command
 from tests.command_line import ran, said
 from tests.lakes import ModelLake, Play, at
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 SPAN = ["--item", "a", "--from", "2026-11-14", "--to", "2026-11-15"]
 

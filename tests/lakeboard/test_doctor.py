@@ -21,7 +21,7 @@ from lakeboard.settings import Settings
 from tests import lake_rows
 from tests.lakes import ModelLake, Play, at, replace_table
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 OK, WARNING, PROBLEM = State.OK, State.WARNING, State.PROBLEM
 

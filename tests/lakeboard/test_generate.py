@@ -22,7 +22,7 @@ from lakeboard.generating.plays import HOT_ITEM, HOURS, made_up
 from lakeboard.generating.shape import Shape
 from lakeboard.generating.writing import GeneratedFormat, write_plays
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 FEW = Shape(items=9, users=9)
 ODD = Shape(items=50, users=20, hot_share=0.2, duplicate_share=0.1, late_share=0.1)

@@ -14,7 +14,7 @@ from lakeboard.sending.numbers import FileNumbers
 from lakeboard.sending.request import SourceChangedError
 from tests.ingest.importing import HEADER, file_of, import_into, request_of
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

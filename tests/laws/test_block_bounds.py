@@ -14,7 +14,7 @@ from domain.sketches.keys import EVERYWHERE, NO_KEYS, Int64s, UInt64s, keys_of
 from domain.sketches.merged import merged
 from domain.sketches.shape import Shapes, SketchShape
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.law
 
 Batch = dict[tuple[int, int], int]  # (region, item) -> events
 Truth = Counter[tuple[int, int]]
