@@ -61,6 +61,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Share the tests out by file, but all that need the Spark session to one process: there is one session a run."""
+    for item in items:
+        of_file = str(item.path.relative_to(item.config.rootpath))
+        group = "spark" if item.get_closest_marker("spark") else of_file
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def batch_settings(scratch: Path) -> BatchSettings:
     """Settings as set-up made them; the tests that need Spark can't run without it."""
     java_home = find_java_home(java_home=os.environ.get("JAVA_HOME"), search_path=os.environ.get("PATH"))
