@@ -18,9 +18,10 @@ PROJECT_ROOT = Path(__file__).parents[1]
 SYSTEM_JAVA_FOLDER = Path("/usr/lib/jvm")
 SUPPORTED_JAVA = (17, 21)
 SCALA = "2.13"
-# Artifacts that a session needs beside delta-spark itself; all but the last carry Delta's version.
+# Artifacts that a session needs beside delta-spark itself; the first ones carry Delta's version.
 DELTA_COMPANIONS = ("delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
 UNITY_CATALOG = "unitycatalog-client"
+LOCAL_FILES = "hadoop-bare-naked-local-fs"
 JAR_NAME = re.compile(r"(?P<artifact>.+)-(?P<version>\d+(?:\.\d+)+)\.jar")
 
 
@@ -210,7 +211,7 @@ def jar_versions(names: Iterable[str]) -> dict[str, set[str]]:
 def wanted_jars(pyspark: str, delta_spark: str) -> dict[str, str | None]:
     """Return the artifacts this pair needs with the version each must have; None leaves it open."""
     engine = f"delta-spark_{'.'.join(pyspark.split('.')[:2])}_{SCALA}"
-    return {**dict.fromkeys((engine, *DELTA_COMPANIONS), delta_spark), UNITY_CATALOG: None}
+    return {**dict.fromkeys((engine, *DELTA_COMPANIONS), delta_spark), UNITY_CATALOG: None, LOCAL_FILES: None}
 
 
 def suffix_problems(present: dict[str, set[str]], engine: str) -> Iterator[str]:

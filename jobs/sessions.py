@@ -10,6 +10,9 @@ from pyspark.sql import SparkSession
 
 from jobs.settings import BatchSettings
 
+# No .crc beside each file, and no `chmod` started for each: see docs/decisions/0012.
+_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem"
+
 # Delta's scans stay with Spark; what they read is handed over in columns and aggregated natively.
 ACCELERATOR = {
     "spark.plugins": "org.apache.spark.CometPlugin",
@@ -50,7 +53,7 @@ def _builder(settings: BatchSettings) -> SparkSession.Builder:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # no .crc beside each file
+        "spark.hadoop.fs.file.impl": _LOCAL_FILES,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -73,7 +76,7 @@ def _builder(settings: BatchSettings) -> SparkSession.Builder:
 
 
 def _java_options(settings: BatchSettings) -> str:
-    # Hadoop runs chmod for every file it makes: one process each, not two.
+    # The files of Delta's logs are still made through Hadoop's own class, with a chmod each: one process, not two.
     forks = "-Djdk.lang.Process.launchMechanism=VFORK"
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     return f"{quiet} {forks} {settings.extra_conf.get('spark.driver.extraJavaOptions', '')}".strip()

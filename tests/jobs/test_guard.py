@@ -27,6 +27,7 @@ JARS = (
     "delta-kernel-unitycatalog-4.4.0.jar",
     "delta-spark_4.1_2.13-4.4.0.jar",
     "delta-storage-4.4.0.jar",
+    "hadoop-bare-naked-local-fs-0.1.0.jar",
     "unitycatalog-client-0.6.0.jar",
 )
 GOOD = Versions(
