@@ -15,9 +15,9 @@ setup: ## Make .venv from the lock, find Java and a server binary, fetch the Del
 	@bash setup/setup.sh
 
 # On a terminal, job control gives the stack a process group of its own: Ctrl-C reaches it alone, and make sees its code 0.
-run: setup ## Set up, count the bundled flights into an empty lake, then run log, API and lake writer until Ctrl-C
+run: setup ## Set up, count the bundled flights into an empty lake, then run everything until Ctrl-C; DEMO=0: no made-up plays
 	@$(WITH_JAVA) $(BIN)/lakeboard demo --if-empty
-	@if [ -t 0 ]; then set -m; fi; $(WITH_JAVA) $(BIN)/lakeboard up; exit $$?
+	@if [ -t 0 ]; then set -m; fi; $(WITH_JAVA) $(BIN)/lakeboard up $(if $(filter 0,$(DEMO)),,--demo); exit $$?
 
 test: setup lint type imports ## Set up, check style, types and arrows, then run every test
 	@echo "test: running every test"

@@ -10,7 +10,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
-from bench import import_speed, recount_speed, speed_core, touched_hour
+from bench import import_speed, recount_speed, speed_consumer, speed_core, touched_hour
 from bench.report import print_line, print_machine
 
 
@@ -39,12 +39,17 @@ def _speed_core(quick: bool) -> None:
     speed_core.run(50_000 if quick else speed_core.PLAYS)
 
 
+def _speed_consumer(quick: bool) -> None:
+    speed_consumer.run(20_000 if quick else speed_consumer.PLAYS)
+
+
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "import_speed": _import_speed,
     "recount_speed": _recount_speed,
     "exact_hours": _exact_hours,
     "touched_hour": _touched_hour,
     "speed_core": _speed_core,
+    "speed_consumer": _speed_consumer,
 }
 
 

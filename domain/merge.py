@@ -51,6 +51,7 @@ class MergedTop:
         tie_at_cut: The first item left out may have as many events as the last row.
         deeper: Partitions whose cut hides items that could belong into `rows`: ask them for longer lists.
         exact: Every row is the truth and stands at its true rank, and nothing outside could stand before one.
+        hidden: No item that is in no list has more events.
     """
 
     rows: Sequence[RankedEstimate]
@@ -59,6 +60,17 @@ class MergedTop:
     tie_at_cut: bool
     deeper: Sequence[int]
     exact: bool
+    hidden: int
+
+    def cut(self, n: int) -> "MergedTop":
+        """Return the best `n` of these rows, as `merged_top` makes them of the same lists; nothing is asked for it.
+
+        Args:
+            n: At most what this was made with.
+        """
+        left_out = max((row.upper for row in self.rows[n:]), default=0)
+        missed_max = max(left_out, self.missed_max)
+        return _joined(self.rows[:n], n=n, missed_max=missed_max, hidden=self.hidden, total=self.total)
 
 
 def local_top(estimates: Iterable[Estimate], *, size: int, residual: int, total: int) -> LocalTop:
@@ -87,15 +99,23 @@ def merged_top(tops: Mapping[int, LocalTop], *, n: int) -> MergedTop:
     rows = ranked_estimates(listed, n=n, residual=hidden, total=total)
     inside = {row.item_id for row in rows}
     left_out = max((row.upper for row in listed if row.item_id not in inside), default=0)
+    last_key = (-rows[-1].lower, rows[-1].item_id.encode()) if len(rows) == n else (0, b"")
+    deeper = [number for number, top in tops.items() if top.may_belong(last_key)]
+    return _joined(rows, n=n, missed_max=max(left_out, hidden), hidden=hidden, total=total, deeper=deeper)
+
+
+def _joined(
+    rows: Sequence[RankedEstimate], *, n: int, missed_max: int, hidden: int, total: int, deeper: Sequence[int] = ()
+) -> MergedTop:
     last = rows[-1].lower if len(rows) == n else 0
-    last_key = (-last, rows[-1].item_id.encode()) if len(rows) == n else (0, b"")
     return MergedTop(
         rows=rows,
-        missed_max=max(left_out, hidden),
+        missed_max=missed_max,
         total=total,
-        tie_at_cut=len(rows) == n and max(left_out, hidden) == last,
-        deeper=[number for number, top in tops.items() if top.may_belong(last_key)],
+        tie_at_cut=len(rows) == n and missed_max == last > 0,
+        deeper=deeper,
         exact=_is_exact(rows, hidden=hidden, last=last),
+        hidden=hidden,
     )
 
 

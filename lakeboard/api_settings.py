@@ -20,4 +20,7 @@ def api_settings(settings: Settings) -> ApiSettings:
         cors_origins=tuple(settings.cors.split(",")) if settings.cors else (),
         events_per_second=settings.events_per_second,
         requests_per_second=settings.requests_per_second,
+        reads_per_second=settings.reads_per_second,
+        views_url=settings.views_address,
+        lake_root=settings.lake_root.absolute(),
     )

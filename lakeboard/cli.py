@@ -44,6 +44,10 @@ COMMANDS = {
         "lakeboard.commands.recount:recount_command",
         "Count new events exactly, prove the numbers, and release them together.",
     ),
+    "publish": (
+        "lakeboard.commands.publish:publish_command",
+        "Hand the newest release over to the live charts: exact up to its frontier, live from there on.",
+    ),
     "chart": (
         "lakeboard.commands.chart:chart_command",
         "Show the best items of one UTC hour or day, exactly as counted.",
@@ -83,6 +87,26 @@ COMMANDS = {
     "lake-writer": (
         "lakeboard.commands.lake_writer:lake_writer_command",
         "Move accepted plays from the event log to the lake, exactly once, and let the log forget them.",
+    ),
+    "speed": (
+        "lakeboard.commands.speed:speed_command",
+        "Count accepted plays live: the last minute, hour and day, in every region, with true bounds.",
+    ),
+    "merge": (
+        "lakeboard.commands.merge:merge_command",
+        "Join what the partitions count into ready charts, with batch's counts before the frontier.",
+    ),
+    "restore": (
+        "lakeboard.commands.restore:restore_command",
+        "Rebuild what the views server lost: batch's view and the counts of every partition, from the lake.",
+    ),
+    "feed": (
+        "lakeboard.commands.feed:feed_command",
+        "Send made-up plays of this moment to the stack of this home until asked to end.",
+    ),
+    "hourly": (
+        "lakeboard.commands.hourly:hourly_command",
+        "Recount and publish by the clock, once another hour can be certified.",
     ),
     "maintain": (
         "lakeboard.commands.maintain:maintain_command",

@@ -61,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         open_reads: Whether reading needs no key.
         requests_per_second: Requests that a key may make, unless the key says otherwise.
         events_per_second: Events that a key may send, unless the key says otherwise.
+        reads_per_second: How often one key or address may read one chart.
         log_url: Server of the event log; empty = the stack's own.
         log_max_memory: Memory limit of the stack's log server.
         log_min_free_disk: What must stay free on the log's disk.
@@ -68,6 +69,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         views_max_memory: Memory limit of the stack's views server.
         commit_seconds: How often the lake writer commits.
         commit_rows: Events after which it commits earlier.
+        checkpoint_seconds: How often the live counting stores its state.
+        hourly: Whether `lakeboard up` recounts and publishes each hour by itself.
+        demo: Whether `lakeboard up` sends made-up plays to itself.
         search_path: PATH, where programs are looked for last; not a setting.
         replay: Clock of a replay stack; LAKEBOARD_REPLAY only, set by `lakeboard up --clock`.
     """
@@ -86,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     open_reads: kinds.YesOrNo = True
     requests_per_second: kinds.PerSecond = 50_000
     events_per_second: kinds.PerSecond = 500_000
+    reads_per_second: kinds.PerSecond = 5
     log_url: kinds.Server = ""
     log_max_memory: kinds.Memory = "1g"
     log_min_free_disk: kinds.Memory = "1g"
@@ -93,6 +98,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     views_max_memory: kinds.Memory = "1g"
     commit_seconds: kinds.Seconds = 30.0
     commit_rows: kinds.Rows = 200_000
+    checkpoint_seconds: kinds.Seconds = 10.0
+    hourly: kinds.YesOrNo = True
+    demo: kinds.YesOrNo = False
     search_path: str = ""
     replay: ReplayClock | None = None
 

@@ -34,6 +34,7 @@ class Head(NamedTuple):
         query: As it came.
         headers: By name in small letters; of a repeated one, the last.
         request_id: What the client said, or a new one.
+        client: Address it came from; empty for a Unix socket.
     """
 
     method: str
@@ -41,6 +42,7 @@ class Head(NamedTuple):
     query: bytes
     headers: dict[bytes, bytes]
     request_id: bytes
+    client: str = ""
 
 
 class Answer(NamedTuple):
@@ -56,7 +58,8 @@ def head_of(scope: Scope) -> Head:
     headers: dict[bytes, bytes] = dict(scope["headers"])
     said = headers.get(b"x-request-id")
     request_id = said if said and _REQUEST_ID.fullmatch(said) else b"%b%08x" % (_OF_WORKER, next(_NUMBERS))
-    return Head(scope["method"], scope["path"], scope["query_string"], headers, request_id)
+    client = scope.get("client") or ("", 0)
+    return Head(scope["method"], scope["path"], scope["query_string"], headers, request_id, client[0])
 
 
 async def send_answer(send: Send, answer: Answer, more: Headers) -> None:

@@ -1,8 +1,10 @@
 """The application that a worker serves: the hot route by hand, everything else by Litestar."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -14,16 +16,26 @@ from serving import metrics
 from serving.answers import Answer, Head, Headers, head_of, refused, send_answer
 from serving.auth import KeyRing
 from serving.bodies import ClientLeftError, Message, Receive, Scope, Send
+from serving.chart_questions import CHART_PATH, COUNT_ROUTE, LIVE_PATH, TOP_PATH, is_count
+from serving.chart_routes import charts_router
+from serving.charts import ChartsEndpoint
+from serving.closed_charts import ClosedCharts
 from serving.events import EVENTS_PATH, EventsEndpoint
+from serving.live import LiveStreams
+from serving.live_charts import LiveCharts
 from serving.logs import log
 from serving.openapi import document_of, events_router
 from serving.problems import PROBLEM_TYPE
+from serving.readers import Readers
 from serving.routes import Surroundings, routers
 from serving.settings import ApiSettings
 
 _OTHER = "other"  # the route of addresses that do not exist: metrics must not grow with what strangers try
 _FLUSH_SECONDS = 0.25  # how old the numbers of other workers may be in /metrics
-_EXPOSED = b"x-request-id, retry-after, ratelimit, ratelimit-policy"
+_SENT = b"authorization, content-type, content-encoding, if-none-match, last-event-id, x-request-id"
+_EXPOSED = b"x-request-id, retry-after, ratelimit, ratelimit-policy, etag"
+
+Answers = Callable[[Head, Receive, Send], Awaitable[Answer | None]]  # None: it has sent its answer itself
 
 
 class Application:
@@ -40,6 +52,17 @@ class Application:
         )
         self._tally = metrics.Tally()
         self._endpoint = EventsEndpoint(settings, appender=self._appender, ring=self._ring, tally=self._tally)
+        readers = Readers(settings, ring=self._ring)
+        self._readers = readers
+        self._live, self._closed = LiveCharts(settings.views_url), ClosedCharts(settings.lake_root)
+        self._charts = ChartsEndpoint(live=self._live, closed=self._closed, readers=readers)
+        self._streams = LiveStreams(settings, live=self._live, readers=readers)
+        charts = dict.fromkeys((TOP_PATH, CHART_PATH, COUNT_ROUTE), self._answer_charts)
+        self._by_hand_of: Mapping[str, Answers] = {
+            EVENTS_PATH: self._answer_events,
+            LIVE_PATH: self._serve_live,
+            **charts,
+        }
         self._litestar = self._other_routes()
         self._routes = {route.path: route for route in self._litestar.routes}
 
@@ -47,22 +70,34 @@ class Application:
         """Serve one request, or the life of the worker."""
         if scope["type"] == "lifespan":
             await self._litestar(scope, receive, send)  # type: ignore[arg-type]  # Litestar's own names of the same
-        elif scope["path"] == EVENTS_PATH:
-            await self._by_hand(scope, receive, send)
+        elif (answers := self._by_hand_of.get(self._route(scope["path"]))) is not None:
+            await self._by_hand(scope, receive, send, answers)
         else:
             await self._by_litestar(scope, receive, send)
 
-    async def _by_hand(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _by_hand(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         head = head_of(scope)
+        route = self._route(head.path)
+        head = head if route == COUNT_ROUTE else head._replace(path=route)
         try:
-            answer = self._preflight(head) or await self._endpoint.answer(head, receive)
+            answer = self._preflight(head) or await answers(head, receive, send)
         except ClientLeftError:
-            log.warning("client_left", request_id=head.request_id.decode(), route=EVENTS_PATH)
+            log.warning("client_left", request_id=head.request_id.decode(), route=route)
             return
         except Exception as error:  # each becomes an answer, and a line of the log
-            answer = self._refused(error, head, self._route(head.path))
-        self._count(self._route(head.path), answer.status, head)
-        await send_answer(send, answer, self._common(head))
+            answer = self._refused(error, head, route)
+        self._count(route, 200 if answer is None else answer.status, head)
+        if answer is not None:
+            await send_answer(send, answer, self._common(head))
+
+    async def _answer_events(self, head: Head, receive: Receive, _: Send) -> Answer:
+        return await self._endpoint.answer(head, receive)
+
+    async def _answer_charts(self, head: Head, _: Receive, __: Send) -> Answer:
+        return await self._charts.answer(head)
+
+    async def _serve_live(self, head: Head, receive: Receive, send: Send) -> None:
+        await self._streams.serve(head, receive, send, self._common(head))
 
     async def _by_litestar(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = head_of(scope)
@@ -101,6 +136,8 @@ class Application:
     def _route(self, path: str) -> str:
         if path in self._routes:
             return path
+        if is_count(path):
+            return COUNT_ROUTE
         plain = "/" + "/".join(part for part in path.split("/") if part)  # as Litestar reads it
         return plain if plain in self._routes else _OTHER
 
@@ -126,17 +163,22 @@ class Application:
             return None
         allowed = (
             (b"access-control-allow-methods", b"GET, POST"),
-            (b"access-control-allow-headers", b"authorization, content-type, content-encoding, x-request-id"),
+            (
+                b"access-control-allow-headers",
+                b"authorization, content-type, content-encoding, if-none-match, last-event-id, x-request-id",
+            ),
             (b"access-control-max-age", b"600"),
         )
         return Answer(204, allowed, b"")
 
     def _other_routes(self) -> Litestar:
-        surroundings = Surroundings(self._settings, appender=self._appender, ring=self._ring, tally=self._tally)
-        events = events_router(self._events_by_litestar)
-        document = document_of([events, *routers(surroundings, b'{"info":{"title":""},"paths":{}}')])
+        surroundings = Surroundings(
+            self._settings, appender=self._appender, ring=self._ring, tally=self._tally, live=self._live
+        )
+        by_hand = [events_router(self._events_by_litestar), charts_router(self._charts_by_litestar)]
+        document = document_of([*by_hand, *routers(surroundings, b'{"info":{"title":""},"paths":{}}')])
         return Litestar(
-            route_handlers=[events, *routers(surroundings, document)],
+            route_handlers=[*by_hand, *routers(surroundings, document)],
             openapi_config=None,  # it would bring pages of its own; the document is one of our routes
             exception_handlers={Exception: self._litestar_refusal},
             lifespan=[self._life],
@@ -146,6 +188,9 @@ class Application:
     async def _events_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
         receive: Any = request.receive  # the same thing in Litestar's own types
         return await self._endpoint.answer(_head(request), receive)
+
+    async def _charts_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
+        return await self._charts.answer(_head(request))
 
     def _litestar_refusal(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         head = _head(request)
@@ -157,16 +202,22 @@ class Application:
     async def _life(self, _: Litestar) -> AsyncIterator[None]:
         """Run what a worker needs between its first and its last request."""
         self._ring.look()
+        _before_stopping(self._streams.close)
         await self._appender.start(must_answer=False)
-        watching = [asyncio.create_task(watch()) for watch in (self._ring.watch, self._endpoint.watch, self._flush)]
+        watches = (self._ring.watch, self._endpoint.watch, self._live.watch, self._flush)
+        watching = [asyncio.create_task(watch()) for watch in watches]
         log.info("worker_started")
         try:
             yield
         finally:
             for task in watching:
                 task.cancel()
+            self._streams.close()
             await asyncio.gather(*watching, return_exceptions=True)
             await self._appender.stop()
+            await self._live.close()
+            self._closed.close()
+            self._readers.close()
             self._endpoint.close()
             self._tally.flush()
             log.info("worker_stopped")
@@ -175,6 +226,24 @@ class Application:
         while True:
             await asyncio.sleep(_FLUSH_SECONDS)
             self._tally.flush()
+
+
+def _before_stopping(call: Callable[[], None]) -> None:
+    """Have something called in the event loop once this process is asked to end.
+
+    The server waits for open answers before it ends the worker's life, and one that never ends would hold it up. It has
+    handlers of its own, which are called as before.
+    """
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        before = signal.getsignal(number)
+        if callable(before):
+            signal.signal(number, partial(_call_both, before, partial(loop.call_soon_threadsafe, call)))
+
+
+def _call_both(before: Callable[..., object], more: Callable[[], object], number: int, frame: object) -> None:
+    more()
+    before(number, frame)
 
 
 def _head(request: Request[Any, Any, Any]) -> Head:

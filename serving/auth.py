@@ -74,6 +74,10 @@ class KeyRing:
             raise RefusedError(Code.ROLE_MISSING, f"the key needs the role {role.value}; it has {', '.join(key.roles)}")
         return key
 
+    def known(self, authorization: bytes | None) -> Key | None:
+        """Return the valid key of a request, whatever it may do; None when it says none, or one that is not valid."""
+        return (self._proved.get(authorization) or self._checked(authorization)) if authorization else None
+
     def _checked(self, authorization: bytes) -> Key | None:
         """Return the valid key of a header. Every step is taken for every header, whatever an earlier one found."""
         is_bearer = authorization[: len(_SCHEME)].lower() == _SCHEME

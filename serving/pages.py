@@ -40,6 +40,7 @@ def _operations(paths: Mapping[str, Any]) -> Iterator[str]:
         for method, operation in methods.items():
             yield f"<h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
             yield f"<p>{escape(operation.get('summary') or '')}. {escape(operation.get('description') or '')}</p>"
+            yield from _parameters(operation.get("parameters"))
             yield from _body(operation.get("requestBody"))
             yield _table(("status", "meaning"), sorted(_responses(operation)))
 
@@ -47,6 +48,12 @@ def _operations(paths: Mapping[str, Any]) -> Iterator[str]:
 def _responses(operation: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for status, response in operation.get("responses", {}).items():
         yield escape(status), escape(response.get("description") or "")
+
+
+def _parameters(parameters: Sequence[Mapping[str, Any]] | None) -> Iterator[str]:
+    rows = [(f"<code>{escape(one['name'])}</code>", escape(one.get("description") or "")) for one in parameters or ()]
+    if rows:
+        yield _table(("parameter", "meaning"), rows)
 
 
 def _body(body: Mapping[str, Any] | None) -> Iterator[str]:

@@ -39,6 +39,15 @@ class Code(StrEnum):
     BUSY = "busy"
     LOG_FULL = "log_full"
     LOG_UNAVAILABLE = "log_unavailable"
+    PARAMETER_INVALID = "parameter_invalid"
+    K_OUT_OF_RANGE = "k_out_of_range"
+    START_UNALIGNED = "start_unaligned"
+    NOTHING_COUNTED = "nothing_counted"
+    RELEASE_UNKNOWN = "release_unknown"
+    TOO_MANY_VIEWERS = "too_many_viewers"
+    CHARTS_NOT_READY = "charts_not_ready"
+    CHARTS_UNAVAILABLE = "charts_unavailable"
+    LAKE_UNAVAILABLE = "lake_unavailable"
 
 
 # Reasons that concern one row: the importer's own codes, with the field they are about and what a sender should know.
@@ -87,7 +96,31 @@ REQUEST_CODES: Mapping[str, tuple[HTTPStatus, str]] = {
     Code.BUSY: (HTTPStatus.SERVICE_UNAVAILABLE, "Too many large requests at once"),
     Code.LOG_FULL: (HTTPStatus.SERVICE_UNAVAILABLE, "The event log takes nothing for now"),
     Code.LOG_UNAVAILABLE: (HTTPStatus.SERVICE_UNAVAILABLE, "The event log does not answer"),
+    Code.PARAMETER_INVALID: (HTTPStatus.BAD_REQUEST, "A query parameter has a value that it cannot have"),
+    Code.K_OUT_OF_RANGE: (HTTPStatus.BAD_REQUEST, "A chart has 1 to 100 rows"),
+    Code.START_UNALIGNED: (HTTPStatus.BAD_REQUEST, "Closed windows start on whole hours or days, UTC"),
+    Code.NOTHING_COUNTED: (HTTPStatus.NOT_FOUND, "Nothing has been counted yet"),
+    Code.RELEASE_UNKNOWN: (HTTPStatus.NOT_FOUND, "There is no such release"),
+    Code.TOO_MANY_VIEWERS: (HTTPStatus.SERVICE_UNAVAILABLE, "Too many live charts are open"),
+    Code.CHARTS_NOT_READY: (HTTPStatus.SERVICE_UNAVAILABLE, "No live chart is ready"),
+    Code.CHARTS_UNAVAILABLE: (HTTPStatus.SERVICE_UNAVAILABLE, "The views server does not answer"),
+    Code.LAKE_UNAVAILABLE: (HTTPStatus.SERVICE_UNAVAILABLE, "The lake cannot be read"),
 }
+
+# Those that only reading has.
+OF_READING = frozenset(
+    {
+        Code.PARAMETER_INVALID,
+        Code.K_OUT_OF_RANGE,
+        Code.START_UNALIGNED,
+        Code.NOTHING_COUNTED,
+        Code.RELEASE_UNKNOWN,
+        Code.TOO_MANY_VIEWERS,
+        Code.CHARTS_NOT_READY,
+        Code.CHARTS_UNAVAILABLE,
+        Code.LAKE_UNAVAILABLE,
+    }
+)
 
 
 class RowError(msgspec.Struct, frozen=True, omit_defaults=True):

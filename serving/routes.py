@@ -7,16 +7,21 @@ from typing import Any
 import msgspec
 from litestar import Request, Response, Router, get
 from litestar.connection import ASGIConnection
-from litestar.handlers import BaseRouteHandler
+from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.response import Redirect
 from prometheus_client.registry import Collector
 
 from domain.errors import LakeboardError
+from domain.log import Stream
 from ingest.log_appender import LogAppender
 from serving import metrics
 from serving.auth import KeyRing
+from serving.charts_page import charts_page, content_security_policy
+from serving.charts_state import ChartsCollector
 from serving.keys import Role
+from serving.live_charts import LiveCharts
+from serving.live_state import LiveCollector, read_live_state
 from serving.log_state import LogCollector, read_log_state
 from serving.logs import log
 from serving.pages import docs_page
@@ -43,8 +48,8 @@ class Readiness(msgspec.Struct, frozen=True):
     """Whether events can be taken, and what each part says.
 
     Attributes:
-        ready: Every part is well.
-        parts: `log` answers, `room` is in it, `keys` can be read.
+        ready: Every part that accepting needs is well.
+        parts: `log` answers, `room` is in it, `keys` can be read; `charts` are ready, which only reading needs.
     """
 
     ready: bool
@@ -54,8 +59,11 @@ class Readiness(msgspec.Struct, frozen=True):
 class Surroundings:
     """What the routes look at."""
 
-    def __init__(self, settings: ApiSettings, *, appender: LogAppender, ring: KeyRing, tally: metrics.Tally) -> None:
+    def __init__(
+        self, settings: ApiSettings, *, appender: LogAppender, ring: KeyRing, tally: metrics.Tally, live: LiveCharts
+    ) -> None:
         self._tally = tally
+        self._live = live
         self.settings = settings
         self.ring = ring
         self._appender = appender
@@ -67,8 +75,10 @@ class Surroundings:
             "room": self._appender.refusal,
             "keys": self.ring.problem and "keys.json cannot be read; the keys of before stand",
         }
+        ready = all(problem is None for problem in problems.values())
+        problems["charts"] = self._live.problem  # reading alone needs them
         parts = {name: Part(ok=problem is None, problem=problem) for name, problem in problems.items()}
-        return Readiness(ready=all(part.ok for part in parts.values()), parts=parts)
+        return Readiness(ready=ready, parts=parts)
 
     async def exposition(self) -> bytes:
         """Return all metrics; those of the log are left out while it does not answer."""
@@ -77,7 +87,7 @@ class Surroundings:
 
     def _exposition(self) -> bytes:
         settings = self.settings
-        others: list[Collector] = []
+        others: list[Collector] = [ChartsCollector(self._live.seen)]
         try:
             state = read_log_state(
                 settings.log_url,
@@ -89,7 +99,19 @@ class Surroundings:
             log.warning("log_unmeasured", reason=str(error))
         else:
             others.append(LogCollector(state))
+            others += self._live_counting([p.number for p in state.lengths if p.stream is Stream.PLAYS])
         return metrics.exposition(settings.metrics_folder, *others)
+
+    def _live_counting(self, partitions: Sequence[int]) -> list[Collector]:
+        """Return how far each partition is counted live; nothing while the views server does not answer."""
+        if not self.settings.views_url:
+            return []
+        try:
+            state = read_live_state(self.settings.views_url, partitions, clock=self.settings.entry_clock)
+        except LakeboardError as error:
+            log.warning("live_counting_unmeasured", reason=str(error))
+            return []
+        return [LiveCollector(state)]
 
     def require_reader(self, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
         """Let a reader in: anybody when reads are open, else this machine, else a key with the role.
@@ -124,6 +146,9 @@ def _refusals(*statuses: int) -> dict[int, ResponseSpec]:
     }
 
 
+_CLOSED = _refusals(400, 401, 403)
+
+
 def routers(surroundings: Surroundings, document: bytes) -> Sequence[Router]:
     """Return the routes.
 
@@ -131,7 +156,8 @@ def routers(surroundings: Surroundings, document: bytes) -> Sequence[Router]:
         surroundings: What they look at.
         document: The OpenAPI document as JSON.
     """
-    return [_health(surroundings), _reading(surroundings, document)]
+    reading = [*_operations(surroundings), *_documents(document), _live_page()]
+    return [_health(surroundings), _reading(surroundings, reading)]
 
 
 def _health(surroundings: Surroundings) -> Router:
@@ -149,26 +175,32 @@ def _health(surroundings: Surroundings) -> Router:
     return Router("/", route_handlers=[healthz, readyz], before_request=no_parameters)
 
 
-def _reading(surroundings: Surroundings, document: bytes) -> Router:
-    page = docs_page(document)
-
+def _reading(surroundings: Surroundings, handlers: Sequence[HTTPRouteHandler]) -> Router:
     def reader_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         surroundings.require_reader(connection)  # a function, since Litestar copies the object of a method
 
-    closed = _refusals(400, 401, 403)
+    return Router("/", route_handlers=handlers, guards=[reader_only], before_request=no_parameters)
 
+
+def _operations(surroundings: Surroundings) -> Sequence[HTTPRouteHandler]:
     @get(
         "/metrics",
         summary="Metrics of all workers, for Prometheus",
         tags=["operations"],
         media_type="text/plain",
-        responses=closed,
+        responses=_CLOSED,
     )
     async def metrics_() -> Response[bytes]:
         content = await surroundings.exposition()
         return Response(content, media_type=metrics.CONTENT_TYPE.decode())
 
-    @get("/openapi.json", summary="This document", tags=["documentation"], responses=closed)
+    return (metrics_,)
+
+
+def _documents(document: bytes) -> Sequence[HTTPRouteHandler]:
+    page = docs_page(document)
+
+    @get("/openapi.json", summary="This document", tags=["documentation"], responses=_CLOSED)
     async def openapi() -> Response[bytes]:
         return Response(document, media_type="application/json")
 
@@ -177,7 +209,7 @@ def _reading(surroundings: Surroundings, document: bytes) -> Router:
         summary="This document, for people",
         tags=["documentation"],
         media_type="text/html",
-        responses=closed,
+        responses=_CLOSED,
     )
     async def docs() -> Response[bytes]:
         return Response(page, media_type="text/html", headers=_NO_SCRIPTS)
@@ -186,5 +218,20 @@ def _reading(surroundings: Surroundings, document: bytes) -> Router:
     async def root() -> Redirect:
         return Redirect("/docs")
 
-    handlers = [metrics_, openapi, docs, root]
-    return Router("/", route_handlers=handlers, guards=[reader_only], before_request=no_parameters)
+    return openapi, docs, root
+
+
+def _live_page() -> HTTPRouteHandler:
+    page, headers = charts_page(), {"Content-Security-Policy": content_security_policy()}
+
+    @get(
+        "/charts",
+        summary="Live charts, for people",
+        tags=["documentation"],
+        media_type="text/html",
+        responses=_CLOSED,
+    )
+    async def charts() -> Response[bytes]:
+        return Response(page, media_type="text/html", headers=headers)
+
+    return charts

@@ -16,6 +16,7 @@ from ingest.redis_log import RedisLog
 from serving.limits import new_limits_file
 from serving.logs import configure_logs, server_logs
 from serving.parent import die_with_parent
+from serving.read_limits import new_reads_file
 from serving.settings import ApiSettings, use_metrics_folder
 
 _HEAD_BYTES = 64 << 10  # the most a head, or a piece of a body, takes in memory
@@ -90,6 +91,7 @@ def _begin_anew(settings: ApiSettings) -> None:
     settings.run.mkdir(parents=True, exist_ok=True)
     new_metrics_folder(settings.metrics_folder)
     new_limits_file(settings.limits_file)
+    new_reads_file(settings.reads_file)
 
 
 def _worker(settings: ApiSettings, parent: int) -> Any:

@@ -37,6 +37,13 @@ class ApiSettings:
         buffered_bytes: Bodies a worker holds in memory at a time; more are refused.
         events_per_second: What one key may send, unless the key says otherwise.
         requests_per_second: The same for requests.
+        views_url: Address of the views server; empty = there is none, and no live charts.
+        lake_root: Folder of the lake, for closed windows; None = there is none.
+        reads_per_second: How often one key or address may read one chart.
+        viewers: Live charts that a worker keeps open at a time; a part of its connections.
+        heartbeat_seconds: How often an open live chart without news gets a sign of life.
+        viewer_seconds: How long a viewer may take for an event, before it is dropped.
+        stream_seconds: How long a live chart stays open, before its viewer has to come again.
     """
 
     home: Path
@@ -59,6 +66,13 @@ class ApiSettings:
     buffered_bytes: int = 256 << 20
     events_per_second: int = 500_000
     requests_per_second: int = 50_000
+    views_url: str = ""
+    lake_root: Path | None = None
+    reads_per_second: int = 5
+    viewers: int = 256
+    heartbeat_seconds: float = 15.0
+    viewer_seconds: float = 10.0
+    stream_seconds: float = 600.0
 
     @property
     def metrics_folder(self) -> Path:
@@ -69,6 +83,11 @@ class ApiSettings:
     def limits_file(self) -> Path:
         """Where the workers count together what each key sent."""
         return self.run / "api-limits"
+
+    @property
+    def reads_file(self) -> Path:
+        """Where they count together what was read."""
+        return self.run / "api-reads"
 
 
 def is_loopback(host: str) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import numpy as np
 
+from domain.batch_view import BatchView
 from domain.estimates import Estimate
 from domain.live_windows import LiveWindow
 from domain.merge import LocalTop
@@ -14,6 +15,7 @@ from domain.windows import EPOCH, HOUR, Window
 from speed_layer.buckets import Buckets
 from speed_layer.lists import RegionList, lists_of, pinned_from
 from speed_layer.names import UNKNOWN, Items, Regions
+from speed_layer.of_batch import OfBatch
 from speed_layer.pending import Pending
 from speed_layer.running_sum import RunningSum
 from speed_layer.windows import WindowSums
@@ -32,12 +34,14 @@ class ChangedList:
         window: Its span.
         region: Its name; `*` = all.
         frontier: Hours below it are not in the list (`1d` only); None before any view.
-        item_ids: Its best items by (upper descending, id), in no order that means anything.
-        lower: Of each.
-        upper: Of each.
+        item_ids: Its best items by (upper descending, id), in no order that means anything; for `1d` by what batch
+            has of them and `upper` together.
+        lower: Of each, without what batch has.
+        upper: Of each, without what batch has.
         cut: The most that an item which is left out can have, and its id ("" = any); None when none was left out.
-        residual: The most that an item can have which the partition does not know by name.
-        total: Events, at most.
+            For `1d` with all that batch has of it, at most: what is left out is not told apart.
+        residual: The most that an item can have which the partition does not know by name, without what batch has.
+        total: Events, at most, without those of batch.
     """
 
     kind: LiveWindow
@@ -52,7 +56,7 @@ class ChangedList:
     total: int
 
     def top(self) -> LocalTop:
-        """Return it as the merger takes it."""
+        """Return it as the merger takes it; a day's is to be joined with batch first (`domain.batch_join`)."""
         rows = list(map(Estimate, self.item_ids, self.lower, self.upper))
         return LocalTop(rows=rows, cut=self.cut, residual=self.residual, total=self.total)
 
@@ -79,7 +83,8 @@ class Changes:
         self._looked: dict[LiveWindow, tuple[object, ...]] = {}
         self._touched = {kind: np.zeros(0, dtype=np.bool_) for kind in LiveWindow}
         self._gone: dict[LiveWindow, list[str]] = {}
-        self._of_batch: dict[int, RegionList] = {}
+        self._of_batch = OfBatch(buckets.items, regions)
+        self._told_frontier: int | None = None
 
     @property
     def _items(self) -> Items:
@@ -93,26 +98,37 @@ class Changes:
             self._touched[kind][regions] = True
             self._touched[kind][EVERYWHERE] = True
 
-    def look_again(self) -> None:
-        """Look at every list next time: a view was taken over."""
+    @property
+    def view(self) -> str | None:
+        """Version of the view that the day's lists are chosen by; None before any."""
+        return self._of_batch.version
+
+    def take(self, view: BatchView) -> None:
+        """Choose the day's lists by this view from now on, and look at every list next time.
+
+        Args:
+            view: With the items of this partition only.
+        """
+        self._of_batch.take(view)
         self._looked.clear()
 
-    def batch_has(self, region: int, best: Numbers) -> None:
-        """Note the best items of a region in batch's view, best first: they are pinned like those of live lists."""
-        order = np.arange(len(best), 0, -1)
-        self._of_batch[region] = RegionList(best, order, order, None, 0, 0)
-
     def since_last(self, as_of: datetime) -> list[ChangedList]:
-        """Return the lists that say something new since they were returned last."""
+        """Return the lists that say something new since they were returned last.
+
+        A day's list says something new when its frontier has moved: the same numbers then are of other hours.
+        """
         changed = []
         for kind in LiveWindow:
             window, found = self._lists(kind, as_of)
             before = self._reported[kind]
+            moved = kind is LiveWindow.DAY and self._told_frontier != self._buckets.frontier
             changed += [self._named(kind, window, region, _NOTHING) for region in self._gone.pop(kind, ())]
             for number, one in found.items():
-                if not one.says_the_same(before.get(number)) and (one.total or number in before):
+                other = not one.says_the_same(before.get(number)) and (one.total or number in before)
+                if other or (moved and one.total):
                     changed.append(self._named(kind, window, self._regions.names[number], one))
                     before[number] = one
+        self._told_frontier = self._buckets.frontier
         return changed
 
     def top(self, kind: LiveWindow, region: str, *, size: int, as_of: datetime) -> ChangedList:
@@ -124,7 +140,7 @@ class Changes:
         window = sums.slide(as_of, len(self._regions))
         wanted = np.arange(len(self._regions)) == self._regions.number(region)
         if wanted.any():
-            (found,) = lists_of(sums.best(wanted, size=size), size=size, items=self._items, wanted=wanted).values()
+            (found,) = self._chosen(kind, window, wanted, size=size).values()
         else:
             hidden = int(sums.totals()[0][UNKNOWN]) if self._regions.folding else 0
             found = RegionList(_NO_ITEMS, _NONE, _NONE, None, hidden, hidden)
@@ -136,7 +152,11 @@ class Changes:
         Args:
             capacity: Most of them by region number.
         """
-        lists = [self._reported[LiveWindow.HOUR], self._reported[LiveWindow.DAY], self._of_batch]
+        of_batch = {}
+        for region, items in self._of_batch.best(capacity):
+            order = np.arange(len(items), 0, -1)
+            of_batch[region] = RegionList(items, order, order, None, 0, 0)
+        lists = [self._reported[LiveWindow.HOUR], self._reported[LiveWindow.DAY], of_batch]
         return pinned_from(lists, capacity=capacity)
 
     def free(self, used: Mask) -> None:
@@ -148,16 +168,18 @@ class Changes:
         for kind, reported in self._reported.items():
             gone = [self._regions.names[region] for region, said in reported.items() if said.total and not used[region]]
             self._gone.setdefault(kind, []).extend(gone)
-        for lists in self._all_lists():
+        for lists in self._reported.values():
             for region in [region for region in lists if not used[region]]:
                 del lists[region]
+        self._of_batch.forget(used)
 
     def used_items(self) -> Iterator[Numbers]:
         """Yield the numbers of items that are known here."""
         for sums in self.windows.values():
             yield from (part.used_items() for part in sums.parts)
-        for lists in self._all_lists():
+        for lists in self._reported.values():
             yield from (found.items for found in lists.values())
+        yield self._of_batch.used_items()
 
     def renumber(self, moved: Numbers) -> None:
         """Give each item the number that stands at its old one; the order of items must stay."""
@@ -165,11 +187,9 @@ class Changes:
             sums.renumber(moved)
         for shared in (*self._fine.values(), *self._shared.values()):
             shared.renumber(moved)
-        for lists in self._all_lists():
+        for lists in self._reported.values():
             lists.update({n: replace(found, items=moved[found.items]) for n, found in lists.items()})
-
-    def _all_lists(self) -> Sequence[dict[int, RegionList]]:
-        return (*self._reported.values(), self._of_batch)
+        self._of_batch.renumber(moved)
 
     def _lists(self, kind: LiveWindow, as_of: datetime) -> tuple[Window, dict[int, RegionList]]:
         """Return the lists of those regions of which something may have changed."""
@@ -183,8 +203,16 @@ class Changes:
             wanted[:] = True
         self._looked[kind] = look
         touched[:] = False
-        size = self._buckets.policy.list_size
-        return window, lists_of(sums.best(wanted, size=size), size=size, items=self._items, wanted=wanted)
+        return window, self._chosen(kind, window, wanted, size=self._buckets.policy.list_size)
+
+    def _chosen(self, kind: LiveWindow, window: Window, wanted: Mask, *, size: int) -> dict[int, RegionList]:
+        """Return lists of the wanted regions; those of the day are chosen by what batch has, too."""
+        sums = self.windows[kind]
+        bounded = sums.best(wanted, size=size)
+        if kind is LiveWindow.DAY:
+            self._of_batch.slide(window.start)
+            bounded = self._of_batch.join(bounded, sums, size=size, wanted=wanted)
+        return lists_of(bounded, size=size, items=self._items, wanted=wanted)
 
     def _named(self, kind: LiveWindow, window: Window, region: str, found: RegionList) -> ChangedList:
         hour = self._buckets.frontier if kind is LiveWindow.DAY else None

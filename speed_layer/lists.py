@@ -28,10 +28,11 @@ class RegionList:
     """What a partition says of a region and window, still by number.
 
     Attributes:
-        items: Numbers of the best by (upper descending, id), in no order that means anything.
+        items: Numbers of the best by (upper and what batch has descending, id), in no order that means anything.
         lower: Of each.
         upper: Of each.
-        cut: The most that an item which is known and left out can have, and its id; None when none was.
+        cut: The most that an item which is known and left out can have, with what batch has of it, and its id; None
+            when none was.
         residual: The most that an item can have which is not known.
         total: Events, at most.
     """
@@ -68,14 +69,17 @@ class Bounded(NamedTuple):
         keys: Sorted.
         lower: Of each.
         upper: Of each.
-        unlooked: By region number, the most that a known item can have which is not among the keys; -1 for none.
-        residuals: By region number, the most that an unknown item can have.
+        beside: Of each, the most that batch has of it beside: they are chosen by `upper + beside`.
+        unlooked: By region number, the most that a known item can have, `beside` and all, which is not among the keys;
+            -1 for none.
+        residuals: By region number, the most that an unknown item can have; nothing of batch is in it.
         totals: By region number, all events at most.
     """
 
     keys: UInt64s
     lower: Int64s
     upper: Int64s
+    beside: Int64s
     unlooked: Int64s
     residuals: Int64s
     totals: Int64s
@@ -104,8 +108,9 @@ def lists_of(bounded: Bounded, *, size: int, items: Items, wanted: Mask) -> dict
         wanted: By region number.
     """
     regions = len(wanted)
-    least = thresholds(bounded.keys, bounded.upper, size=size + 1, regions=regions)
-    rows, cuts = _chosen(bounded, np.maximum(least, 1), size=size, items=items)
+    values = bounded.upper + bounded.beside
+    least = thresholds(bounded.keys, values, size=size + 1, regions=regions)
+    rows, cuts = _chosen(bounded.keys, values, np.maximum(least, 1), size=size, items=items)
     numbers, lower, upper = items_of(bounded.keys[rows]), bounded.lower[rows], bounded.upper[rows]
     bounds = region_bounds(bounded.keys[rows], regions).tolist()
     found = {}
@@ -115,41 +120,42 @@ def lists_of(bounded: Bounded, *, size: int, items: Items, wanted: Mask) -> dict
             items=numbers[start:end],
             lower=lower[start:end],
             upper=upper[start:end],
-            cut=_cut(cuts.get(region), bounded, items, unlooked=int(bounded.unlooked[region])),
+            cut=_cut(cuts.get(region), bounded.keys, values, items, unlooked=int(bounded.unlooked[region])),
             residual=int(bounded.residuals[region]),
             total=int(bounded.totals[region]),
         )
     return found
 
 
-def _chosen(bounded: Bounded, least: Int64s, *, size: int, items: Items) -> tuple[Numbers, dict[int, int]]:
+def _chosen(keys: UInt64s, values: Int64s, least: Int64s, *, size: int, items: Items) -> tuple[Numbers, dict[int, int]]:
     """Return the places of the best `size` of each region, by key, and by region the place of the next one.
 
     Args:
-        bounded: Of the window.
+        keys: Sorted.
+        values: What each can have.
         least: By region number, what the next one can have; less than all where there is none.
         size: Rows wanted.
         items: Ids: of those that can have as much as the next one the first go first.
     """
-    regions = regions_of(bounded.keys)
+    regions = regions_of(keys)
     edge = least[regions]
-    better = np.flatnonzero(bounded.upper > edge)
-    equal = np.flatnonzero(bounded.upper == edge)
+    better = np.flatnonzero(values > edge)
+    equal = np.flatnonzero(values == edge)
     room = size - np.bincount(regions[better], minlength=len(least))
     tied = np.bincount(regions[equal], minlength=len(least)) > room
     close = equal[tied[regions[equal]]]
-    close = close[items.in_order(items_of(bounded.keys[close]), regions[close])]
+    close = close[items.in_order(items_of(keys[close]), regions[close])]
     ranks = ranks_within(regions[close])
     in_, next_ = (close[ranks < room[regions[close]]], close[ranks == room[regions[close]]])
     rows = np.sort(np.concatenate((better, equal[~tied[regions[equal]]], in_)))
     return rows, dict(zip(regions[next_].tolist(), next_.tolist(), strict=True))
 
 
-def _cut(place: int | None, bounded: Bounded, items: Items, *, unlooked: int) -> Estimate | None:
+def _cut(place: int | None, keys: UInt64s, values: Int64s, items: Items, *, unlooked: int) -> Estimate | None:
     """Return the first item left out, by (upper descending, id); its lower bound plays no part."""
     known = [Estimate(_ANY_ID, 0, unlooked)] if unlooked > 0 else []
     if place is not None:
-        known.append(Estimate(items.ids[int(items_of(bounded.keys[place]))], 0, int(bounded.upper[place])))
+        known.append(Estimate(items.ids[int(items_of(keys[place : place + 1])[0])], 0, int(values[place])))
     return min(known, key=lambda row: (-row.upper, row.item_id.encode()), default=None)
 
 
@@ -164,6 +170,7 @@ def pinned_from(lists: Sequence[dict[int, RegionList]], *, capacity: Int64s) -> 
         (np.full(len(found.items), region), found.items, found.places * len(lists) + turn)
         for turn, of_window in enumerate(lists)
         for region, found in of_window.items()
+        if len(found.items)
     ]
     if not columns:
         return np.zeros(0, dtype=np.uint64)

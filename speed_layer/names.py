@@ -120,6 +120,12 @@ class Regions:
     def __len__(self) -> int:
         return len(self.names)
 
+    def restore(self, names: Sequence[str], *, folding: bool) -> None:
+        """Become the regions that had these names by number ("" = free)."""
+        self.names = list(names)
+        self._numbers = {name: number for number, name in enumerate(names) if name and number != EVERYWHERE}
+        self._folding = folding
+
     @property
     def folding(self) -> bool:
         """Whether plays of some regions are counted in `ZZ`."""

@@ -5,13 +5,13 @@ therefore never lets a second one count.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import compress, pairwise
 
 import numpy as np
 
+from domain.batch_view import BatchView
 from domain.live_windows import LiveWindow
 from domain.rules import Rules
 from domain.sketches.keys import Int64s, Mask, Numbers
@@ -21,15 +21,16 @@ from speed_layer.buckets import MINUTES_AN_HOUR, TENS_A_MINUTE, Buckets
 from speed_layer.changes import ChangedList, Changes
 from speed_layer.counting_rules import counting
 from speed_layer.names import Items, Regions
-from speed_layer.pending import Pending
+from speed_layer.pending import HOURS_AHEAD, Pending
 from speed_layer.play_batch import PlayBatch
-from speed_layer.retry_window import RetryWindow
+from speed_layer.retry_window import LogWentBackError, RetryWindow
 
 _MS = timedelta(milliseconds=1)
 _US_A_TEN = 10_000_000
 _MS_AN_HOUR = 3_600_000
 _MS_A_MINUTE = 60_000
 _COMPACT_FROM = 65_536
+_POSITIONS_A_MINUTE = 2**20 * _MS_A_MINUTE
 
 
 class Meter(StrEnum):
@@ -69,6 +70,7 @@ class LivePartition:
         self._compact_at = _COMPACT_FROM
         self._folded_hour = -1
         self._pinned_at = -1
+        self._coming: tuple[BatchView, int] | None = None
 
     def count(self, batch: PlayBatch) -> None:
         """Count a micro-batch, whose plays come after all that was counted before.
@@ -78,7 +80,10 @@ class LivePartition:
         """
         if not len(batch):
             return
-        log_ms, happened = batch.log_ms, batch.happened_us
+        if batch.positions[0] < self.position:
+            raise LogWentBackError(self.position // _POSITIONS_A_MINUTE, int(batch.positions[0]) // _POSITIONS_A_MINUTE)
+        # A server's clock that stepped back stamps entries below the time that an idle partition was moved on to.
+        log_ms, happened = np.maximum(batch.log_ms, self.log_ms), batch.happened_us
         first = self.retry.first_copies(batch.id_hashes, log_ms // _MS_A_MINUTE)
         counts = counting(self.rules, happened_us=happened, durations_ms=batch.durations_ms)
         self.meters.update(
@@ -109,23 +114,42 @@ class LivePartition:
         self._move_on((at - EPOCH) // _MS)
         self.retry.advance(self.log_ms // _MS_A_MINUTE)
 
-    def certified(self, frontier: datetime, *, offset: int, best: Mapping[str, Iterable[str]] | None = None) -> None:
+    def certified(self, view: BatchView, *, offset: int) -> bool:
         """Take over a view that the merger has begun to use: the day is summed from its frontier on.
 
+        When batch is ahead of what was read here, the view is kept until the log's time comes to its frontier: the day
+        of a moment before begins with hours that the view does not have, and ends before it.
+
+        Returns whether it is, or will be, taken: a view whose frontier lies below that of an earlier one changes
+        nothing, as the hours between are not kept any more.
+
         Args:
-            frontier: Exclusive end of the view, a whole hour UTC; it never goes back.
+            view: With the items of this partition only, as `BatchView.split` gives it.
             offset: Position in this partition up to which, included, batch has read.
-            best: Region name -> ids of its best items in the view, those of this partition; they are pinned.
         """
-        hour = (frontier - EPOCH) // HOUR
-        self.buckets.certified(hour)
-        self.offset = max(self.offset, offset)
-        self.pending.certified(hour, self.offset)
-        for name, ids in (best or {}).items():
-            number = self.regions.number(name)
-            if number is not None:
-                self.changes.batch_has(number, self.items.numbers_of(list(ids)))
-        self.changes.look_again()
+        hour = (view.frontier - EPOCH) // HOUR
+        if self.buckets.frontier is not None and hour < self.buckets.frontier:
+            return False
+        self._coming = (view, offset)
+        self._take_over()
+        return True
+
+    @property
+    def marks(self) -> tuple[int, int, int]:
+        """When ids are dropped next, when a play was folded last, when pins were chosen last; they are stored."""
+        return self._compact_at, self._folded_hour, self._pinned_at
+
+    @marks.setter
+    def marks(self, marks: tuple[int, int, int]) -> None:
+        self._compact_at, self._folded_hour, self._pinned_at = marks
+
+    @property
+    def view(self) -> str | None:
+        """Version of the view that the day's lists are chosen by, and can be joined with; None before any.
+
+        It is no part of stored state: after a restart there is a frontier, but no view until it is handed over again.
+        """
+        return self.changes.view
 
     @property
     def as_of(self) -> datetime:
@@ -160,8 +184,23 @@ class LivePartition:
         if before // _MS_AN_HOUR != hour:
             self.pending.forget_before(self.buckets.hours_from)
             self._free_regions(hour)
+            self._take_over()
         if len(self.items) > self._compact_at:
             self._compact()
+
+    def _take_over(self) -> None:
+        """Take the view that was handed over, once the log's time has come to its frontier."""
+        if self._coming is None:
+            return
+        view, offset = self._coming
+        hour = (view.frontier - EPOCH) // HOUR
+        if self.log_ms // _MS_AN_HOUR < hour:
+            return
+        self._coming = None
+        self.buckets.certified(hour)
+        self.offset = max(self.offset, offset)
+        self.pending.certified(hour, self.offset)
+        self.changes.take(view)
 
     def _count(self, batch: PlayBatch, count: Mask, tens: Int64s) -> None:
         used = np.flatnonzero(count)
@@ -170,8 +209,9 @@ class LivePartition:
         regions, folded = self.regions.numbers_of(names)
         if folded.any():
             self.meters[Meter.FOLDED] += int(folded.sum())
-            self._folded_hour = self.log_ms // _MS_AN_HOUR
-        log_ms, counts, positions = batch.log_ms[used], batch.counts[used], batch.positions[used]
+            self._fold(tens[folded] // (TENS_A_MINUTE * MINUTES_AN_HOUR))
+        counts, positions = batch.counts[used], batch.positions[used]
+        log_ms = np.maximum(batch.log_ms[used], self.log_ms)
         minutes = tens // TENS_A_MINUTE
         ahead = minutes > log_ms // _MS_A_MINUTE + _minutes(self.policy.ahead)
         self._note(tens // (TENS_A_MINUTE * MINUTES_AN_HOUR), regions, log_ms, positions, counts, ahead=ahead)
@@ -200,6 +240,11 @@ class LivePartition:
             self.meters[Meter.LATE] += int(np.sum(tardy & below))
             for numbers in (regions[tardy], np.zeros(int(tardy.sum()), dtype=np.intp)):
                 self.pending.add_tardy(hours[tardy], numbers, positions[tardy], counts[tardy])
+
+    def _fold(self, hours: Int64s) -> None:
+        """Note until when plays of regions that are not told apart stand in `ZZ`: those dated ahead stay longer."""
+        now = self.log_ms // _MS_AN_HOUR
+        self._folded_hour = max(self._folded_hour, now, min(int(hours.max()), now + HOURS_AHEAD))
 
     def _free_regions(self, hour: int) -> None:
         """Let regions without plays go, unless plays of others may stand in `ZZ` still."""

@@ -16,7 +16,7 @@ import numpy as np
 from domain.sketches.keys import EVERYWHERE, Int64s, Mask, Numbers
 
 _POSITIONS_A_CHUNK: Final = 2**20 * 600_000  # 10 minutes of log time
-_HOURS_AHEAD: Final = 48
+HOURS_AHEAD: Final = 48
 
 Chunks = dict[int, tuple[int, int]]  # part of the log -> (last position in it, plays)
 
@@ -49,7 +49,7 @@ class Pending:
     def add_ahead(self, hours: Int64s, regions: Numbers, counts: Int64s, *, log_hour: int) -> None:
         """Note plays dated too far ahead of the log's hour; called for `*` and for their regions."""
         for hour, region, count in zip(hours.tolist(), regions.tolist(), counts.tolist(), strict=True):
-            if hour <= log_hour + _HOURS_AHEAD:
+            if hour <= log_hour + HOURS_AHEAD:
                 self.ahead[hour, region] += count
             elif region == EVERYWHERE:
                 first, plays = self.far or (hour, 0)

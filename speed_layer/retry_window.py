@@ -53,6 +53,11 @@ class RetryWindow:
         self._sealed: dict[int, UInt64s] = {}
 
     @property
+    def minute(self) -> int | None:
+        """Minute of log time since 1970 that it stands at; None before any event."""
+        return self._minute
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all ids."""
         return sum(ids.nbytes for ids in (*self._sealed.values(), *self._present))

@@ -83,6 +83,7 @@ class WindowSums:
         lower[listed] += now.lower[places[listed]]
         above[listed] += now.above[places[listed]]
         new = self._hopeful(now, short, places[listed])
+        unlooked = self._unlooked(now, short, np.concatenate((places[listed], new)), residuals)
         more = self._rest.at(now.keys[new])
         slack = self._rest.slack(now.keys[new], self._buckets.items.hashes)
         at = np.searchsorted(short.keys, now.keys[new])
@@ -93,8 +94,8 @@ class WindowSums:
         keys, lower, above = keys[kept], lower[kept], above[kept]
         above -= self._fine.slack(keys, self._buckets.items.hashes)
         self._rest.forget_slack(keys, most=_MOST_SLACK)
-        known = np.where(short.others == LEAST, -1, short.others + residuals)
-        return Bounded(keys, lower, residuals[regions_of(keys)] + above, known, residuals, totals)
+        upper, nothing = residuals[regions_of(keys)] + above, np.zeros(len(keys), dtype=np.int64)
+        return Bounded(keys, lower, upper, nothing, unlooked, residuals, totals)
 
     def bounds(self, keys: UInt64s) -> tuple[Int64s, Int64s]:
         """Return (lower, upper), both included, of how many events sorted keys had in the window."""
@@ -157,6 +158,23 @@ class WindowSums:
         keys = np.concatenate((fine.keys, late.keys))
         lower, above = np.concatenate((fine.lower, late.lower)), np.concatenate((fine.above, late.above))
         return Sums.of(keys, lower, above)
+
+    @staticmethod
+    def _unlooked(now: Sums, short: Shortlist, looked: Numbers, residuals: Int64s) -> Int64s:
+        """Return by region number the most that a known item can have which is not looked at; -1 for none.
+
+        Args:
+            now: What happens now.
+            short: What was best before: all of it is looked at.
+            looked: Places in `now` of what else is.
+            residuals: Of the window.
+        """
+        most = np.where(short.others == LEAST, -1, short.others + residuals)
+        left = np.ones(len(now.keys), dtype=np.bool_)
+        left[looked] = False
+        regions = regions_of(now.keys[left])
+        np.maximum.at(most, regions, np.maximum(short.others, 0)[regions] + now.above[left] + residuals[regions])
+        return most
 
     def _hopeful(self, now: Sums, short: Shortlist, listed: Numbers) -> Numbers:
         """Return the places in `now` of keys beside the shortlist that may be among the best, or one behind them.

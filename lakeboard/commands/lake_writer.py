@@ -1,15 +1,11 @@
 """`lakeboard lake-writer`: moves accepted plays from the event log to the lake."""
 
-import signal
-import sys
-import time
 from functools import partial
 
 import click
 
+from lakeboard.commands.service import AskedToEnd, json_lines
 from lakeboard.settings import Settings
-
-_SOON_SECONDS = 0.1
 
 
 @click.command(
@@ -43,52 +39,19 @@ def lake_writer_command(
     One lake writer works on a lake; a second one waits. What it does stands on stderr as JSON lines, and how it is
     in run/lake-writer.json of LAKEBOARD_HOME.
     """
-    import structlog  # noqa: PLC0415  with the next three: `--help` can do without them
-
-    from ingest.log_to_lake_loop import LakeWriterJob, run  # noqa: PLC0415
+    from ingest.log_to_lake_loop import LakeWriterJob, run  # noqa: PLC0415  with the next two: not for `--help`
     from ingest.log_to_lake_state import STATE_FILE  # noqa: PLC0415
     from ingest.redis_log import RedisLog  # noqa: PLC0415
 
-    log = structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        part="lake-writer",
-    )
     job = LakeWriterJob(
         lake_root=settings.lake_root,
         open_log=partial(RedisLog.open, address or settings.log_address, clock=settings.entry_clock),
         state_file=settings.run_folder / STATE_FILE,
         clock=settings.machine_clock,
-        tell=log.info,
+        tell=json_lines("lake-writer").info,
         every_seconds=every or settings.commit_seconds,
         rows=rows or settings.commit_rows,
         once=once,
         wait=not no_wait,
     )
-    run(job, _AskedToEnd())
-
-
-class _AskedToEnd:
-    """Set by SIGTERM and Ctrl-C. A `threading.Event` could deadlock: its lock may be held when the signal comes."""
-
-    def __init__(self) -> None:
-        self._asked = False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._ask)
-
-    def is_set(self) -> bool:
-        """Say whether it was asked."""
-        return self._asked
-
-    def wait(self, timeout: float) -> None:
-        """Return soon after it was asked, or after so many seconds."""
-        end = time.monotonic() + timeout
-        while not self._asked and (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, _SOON_SECONDS))
-
-    def _ask(self, *_: object) -> None:
-        self._asked = True
+    run(job, AskedToEnd())

@@ -5,6 +5,7 @@ import click
 from lakeboard.commands.reading import JSON_OPTION, print_json, print_table
 from lakeboard.settings import Settings
 from lakeboard.stack.facts import LakeFacts, LogFacts, StackFacts, stack_facts
+from lakeboard.stack.speed_facts import SpeedFacts
 
 
 @click.command(
@@ -44,6 +45,8 @@ def _print(facts: StackFacts) -> None:
     if facts.log is not None:
         _print_log(facts.log)
     _print_lake(facts.lake)
+    if facts.speed is not None:
+        _print_speed(facts.speed)
     for problem in facts.problems:
         click.echo(f"not well: {problem}")
     if not facts.problems:
@@ -67,6 +70,12 @@ def _print_lake(lake: LakeFacts) -> None:
     commit = "none yet" if lake.last_commit_age_seconds is None else f"{ago(lake.last_commit_age_seconds)} ago"
     release = "none yet" if lake.release_age_seconds is None else f"{lake.release}, {ago(lake.release_age_seconds)} ago"
     click.echo(f"Lake: last commit of plays {commit}; release {release}")
+
+
+def _print_speed(speed: SpeedFacts) -> None:
+    lag = "nothing read yet" if speed.largest_lag_seconds is None else f"largest lag {speed.largest_lag_seconds:.1f} s"
+    view = "no view of batch yet" if speed.view is None else f"batch view {speed.view}"
+    click.echo(f"Live counting: {speed.partitions} partitions, {lag}; {view}")
 
 
 def mib(size: int) -> str:

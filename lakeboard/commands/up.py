@@ -15,7 +15,7 @@ from lakeboard.stack.launch import launch
 
 UP = """
 Everything is up. Stop it with Ctrl-C.
-  API             {url}   pages: {url}/docs
+  API             {url}   pages: {url}/charts, {url}/docs
   state           {home}   (what the parts print: {logs})
   key             {key}   (the developer's; others: lakeboard keys add)
 
@@ -59,20 +59,32 @@ Ctrl-C ends it and all that it started. Settings: docs/settings.md; when somethi
 @click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on. Default: the setting port, 8080.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes of the API. Default: the setting workers, 1.")
 @click.option(
+    "--hourly/--no-hourly", default=None, help="Recount and publish each hour. Default: the setting hourly, yes."
+)
+@click.option("--demo", is_flag=True, default=None, help="Send made-up plays to it, 20 a second, so that charts move.")
+@click.option(
     "--clock",
     metavar="START,SPEED",
     help="For tests and demonstrations: all parts take START for now, and time runs SPEED times as fast.",
 )
 @click.pass_obj
 def up_command(
-    settings: Settings, /, *, host: str | None, port: int | None, workers: int | None, clock: str | None
+    settings: Settings,
+    /,
+    *,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    hourly: bool | None,
+    demo: bool | None,
+    clock: str | None,
 ) -> None:
     """Run the event log, the API and the lake writer in the foreground until Ctrl-C.
 
     Parts that end are started again. Nothing that was accepted is lost, whichever is killed.
     """
     replay = None if clock is None else _replay(clock, settings)
-    chosen = {"host": host, "port": port, "workers": workers, "replay": replay}
+    chosen = {"host": host, "port": port, "workers": workers, "hourly": hourly, "demo": demo, "replay": replay}
     given = {name: value for name, value in chosen.items() if value is not None}
     stack = msgspec.structs.replace(settings, **given, home=settings.home.absolute())
     if host is None and stack.host != Settings().host:

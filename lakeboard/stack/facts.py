@@ -14,8 +14,9 @@ from ingest.lake_reader import newest_release
 from ingest.redis_log import RedisLog
 from lakeboard.settings import Settings, size_in_bytes
 from lakeboard.stack.part import PartState
-from lakeboard.stack.parts import LAKE_WRITER_STATE
+from lakeboard.stack.parts import LAKE_WRITER_STATE, SPEED_STATE
 from lakeboard.stack.processes import is_alive
+from lakeboard.stack.speed_facts import SpeedFacts, speed_facts
 from lakeboard.stack.state import PartReport, StackReport, read_report
 
 _TIMEOUT_SECONDS = 5.0
@@ -79,6 +80,7 @@ class StackFacts(msgspec.Struct, frozen=True, kw_only=True):
     parts: Sequence[PartFacts]
     log: LogFacts | None
     lake: LakeFacts
+    speed: SpeedFacts | None
 
 
 def stack_facts(settings: Settings) -> StackFacts:
@@ -93,6 +95,8 @@ def stack_facts(settings: Settings) -> StackFacts:
     problems += trouble
     if report is not None:
         problems += _lateness(settings, now)
+    speed = speed_facts(settings.run_folder / SPEED_STATE, now) if report is not None else None
+    problems += speed.problems if speed else []
     return StackFacts(
         home=str(settings.home),
         pid=report.pid if report else None,
@@ -102,6 +106,7 @@ def stack_facts(settings: Settings) -> StackFacts:
         parts=parts,
         log=log,
         lake=lake,
+        speed=speed,
     )
 
 

@@ -1,7 +1,7 @@
 """Which parts the stack has, and how each is run, from the settings."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ingest.log_relief import relieve
@@ -10,8 +10,10 @@ from lakeboard.stack.health import http_probe, server_probe, state_probe
 from lakeboard.stack.part import PartPlan
 from lakeboard.stack.servers import log_server_command, server_binary, socket_path, views_server_command
 
-LOG, VIEWS, LAKE_WRITER, API = "log", "views", "lake-writer", "api"
-LAKE_WRITER_STATE = "lake-writer.json"
+LOG, VIEWS, LAKE_WRITER, SPEED, MERGER, API = "log", "views", "lake-writer", "speed", "merger", "api"
+HOURLY, FEED = "hourly", "feed"
+HOURLY_STATE, FEED_STATE = "hourly.json", "feed.json"
+LAKE_WRITER_STATE, SPEED_STATE, MERGER_STATE = "lake-writer.json", "speed.json", "merger.json"
 
 
 def own_servers(settings: Settings) -> list[str]:
@@ -46,7 +48,38 @@ def plans(settings: Settings, *, locks: Mapping[str, int], on_log_ready: Callabl
         needs=needs,
         stop_seconds=30.0,
     )
-    return [*found.values(), writer, api]
+    hourly = PartPlan(
+        name=HOURLY,
+        command=_lakeboard("hourly"),
+        probe=state_probe(settings.run_folder / HOURLY_STATE),
+        needs=tuple(own),
+        stop_seconds=30.0,  # it ends a recount that is under way
+    )
+    feed = PartPlan(
+        name=FEED,
+        command=_lakeboard("feed"),
+        probe=state_probe(settings.run_folder / FEED_STATE),
+        needs=(API,),
+    )
+    chosen = [*([hourly] if settings.hourly else []), *([feed] if settings.demo else [])]
+    return [*found.values(), writer, *_live_plans(settings, own), api, *chosen]
+
+
+def _live_plans(settings: Settings, own: Sequence[str]) -> list[PartPlan]:
+    speed = PartPlan(
+        name=SPEED,
+        command=_lakeboard("speed"),
+        probe=state_probe(settings.run_folder / SPEED_STATE),
+        needs=tuple(own),
+        stop_seconds=30.0,  # it stores what it has counted
+    )
+    merger = PartPlan(
+        name=MERGER,
+        command=_lakeboard("merge"),
+        probe=state_probe(settings.run_folder / MERGER_STATE),
+        needs=tuple(own),
+    )
+    return [speed, merger]
 
 
 def _server_plan(settings: Settings, name: str, lock: int, on_log_ready: Callable[[], None]) -> PartPlan:

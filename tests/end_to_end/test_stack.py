@@ -41,12 +41,15 @@ def test_status_shows_every_part_and_leaves_with_0_when_all_is_well(stack: Stack
         ("log", "up"),
         ("views", "up"),
         ("lake-writer", "up"),
+        ("speed", "up"),
+        ("merger", "up"),
         ("api", "up"),
     ]
     assert {part["pid"] for part in facts["parts"]} <= set(stack.processes())
     assert (facts["url"], facts["problems"]) == (stack.url, [])
     assert facts["log"]["refusal"] is None
-    assert facts["log"]["readers"] == ["lake_writer"]
+    assert facts["log"]["readers"] == ["lake_writer", "speed_layer"]
+    assert (facts["speed"]["partitions"], facts["speed"]["held"]) == (8, {})
     assert facts["log"]["max_memory"] == 128 << 20
     assert facts["lake"]["last_commit_age_seconds"] < 30
 
@@ -96,7 +99,7 @@ def test_the_doctor_finds_the_running_servers_safe(stack: Stack) -> None:
     assert checks["views server"]["found"].endswith("is fit")
 
 
-@pytest.mark.parametrize("name", ["log", "views", "lake-writer", "api"])
+@pytest.mark.parametrize("name", ["log", "views", "lake-writer", "speed", "merger", "api"])
 def test_a_part_that_is_killed_is_started_again_and_well(stack: Stack, name: str) -> None:
     before = stack.part(name)
 
@@ -138,7 +141,9 @@ def test_a_killed_supervisor_takes_everything_with_it_and_a_stop_leaves_no_proce
         assert stack.process is not None
         left, key = stack.processes(), (stack.home / "dev.key").read_text()
         assert len(stack.workers()) == 2
-        assert {stack.part(name)["pid"] for name in ("log", "views", "lake-writer", "api")} <= set(left)
+        assert {stack.part(name)["pid"] for name in ("log", "views", "lake-writer", "speed", "merger", "api")} <= set(
+            left
+        )
 
         stack.process.kill()
         stack.process.wait()

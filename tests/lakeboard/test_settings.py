@@ -26,6 +26,7 @@ OTHER: dict[str, tuple[str, object]] = {
     "open_reads": ("false", False),
     "requests_per_second": ("7", 7),
     "events_per_second": ("8", 8),
+    "reads_per_second": ("9", 9),
     "log_url": ("redis://log.example:6379/0", "redis://log.example:6379/0"),
     "log_max_memory": ("4g", "4g"),
     "log_min_free_disk": ("10g", "10g"),
@@ -33,6 +34,9 @@ OTHER: dict[str, tuple[str, object]] = {
     "views_max_memory": ("2g", "2g"),
     "commit_seconds": ("2.5", 2.5),
     "commit_rows": ("1000", 1000),
+    "checkpoint_seconds": ("2.5", 2.5),
+    "hourly": ("false", False),
+    "demo": ("true", True),
 }
 # Written without quotes in TOML.
 BARE = {name for name, (_, value) in OTHER.items() if isinstance(value, bool | int | float)}
@@ -76,6 +80,7 @@ def test_without_file_and_variables_everything_is_as_documented() -> None:
         views_max_memory="1g",
         commit_seconds=30.0,
         commit_rows=200_000,
+        checkpoint_seconds=10.0,
         search_path="",
         replay=None,
     )

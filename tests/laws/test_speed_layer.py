@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.batch_view import BatchView, RegionView
 from domain.live_windows import LiveWindow
 from domain.rules import Rules
 from domain.sketches.block import Block
@@ -26,9 +27,9 @@ from speed_layer.partition import LivePartition
 from speed_layer.pending import Pending
 from speed_layer.retry_window import RetryWindow
 from speed_layer.running_sum import Part, RunningSum
-from tests.speed_layer.live_model import START, LiveModel, Played, batch_of, certified_through
+from tests.speed_layer.live_model import START, LiveModel, Played, batch_of, certified_through, view_of
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.law
 
 ITEMS = ["ärger", "夜に駆ける", "🎵", *(f"track-{n}" for n in range(12))]
 REGIONS = ["ZZ", "IN", "US-CA", "DE", "BR"]
@@ -85,7 +86,7 @@ def cut(plays: Sequence[Played], random: Random) -> list[Sequence[Played]]:
     return [plays[start:end] for start, end in pairwise(edges)]
 
 
-def require_bounds(partition: LivePartition, model: LiveModel) -> None:
+def require_bounds(partition: LivePartition, model: LiveModel, view: BatchView | None = None) -> None:
     """Every item of every region and window, listed or not, lies within its bounds."""
     items = partition.items.numbers_of(ITEMS)
     for kind in LiveWindow:
@@ -105,21 +106,38 @@ def require_bounds(partition: LivePartition, model: LiveModel) -> None:
             assert total <= totals[number]
             assert pending or total == totals[number], (kind, region)
             if region:  # a number that is free has no name
-                require_list(partition, kind, region, mine, residual=int(residuals[number]))
+                of_view = (
+                    view.since(region, kind.at(partition.as_of).start) if view and kind is LiveWindow.DAY else None
+                )
+                require_list(partition, kind, region, mine, residual=int(residuals[number]), view=of_view)
 
 
 def require_list(
-    partition: LivePartition, kind: LiveWindow, region: str, truth: Mapping[str, int], *, residual: int
+    partition: LivePartition,
+    kind: LiveWindow,
+    region: str,
+    truth: Mapping[str, int],
+    *,
+    residual: int,
+    view: RegionView | None,
 ) -> None:
+    """Rows are within bounds; what is left out has, with batch, no more than the cut says, or what is unknown can."""
+    batch = {} if view is None else dict(zip(view.item_ids, view.plays.tolist(), strict=True))
+    rho = 0 if view is None else view.residual
     for size in (3, 40):
-        top = partition.top(kind, region, size=size).top()
+        found = partition.top(kind, region, size=size)
+        top = found.top()
         rows = {row.item_id: row for row in top.rows}
         assert len(rows) == len(top.rows) <= size
         assert all(row.lower <= truth.get(item, 0) <= row.upper for item, row in rows.items())
-        left_out = max((count for item, count in truth.items() if item not in rows), default=0)
-        assert left_out <= top.missed_max
         assert top.residual == residual
-        last = max(((-row.upper, row.item_id.encode()) for row in top.rows), default=(0, b""))
+        most = max(0 if top.cut is None else top.cut.upper, rho + top.residual)
+        if found.total:  # without plays there is no list, and all that batch has is in no list
+            left_out = {item: batch.get(item, rho) + truth.get(item, 0) for item in ITEMS if item not in rows}
+            assert max(left_out.values(), default=0) <= most
+            assert all(batch[item] == 0 for item in batch if item not in rows) or top.cut is not None
+        joined = [(-row.upper - batch.get(row.item_id, rho), row.item_id.encode()) for row in top.rows]
+        last = max(joined, default=(0, b""))
         assert top.cut is None or last < (-top.cut.upper, top.cut.item_id.encode()) or not top.cut.item_id
 
 
@@ -129,20 +147,27 @@ def check_a_log(seed: int, policy: SpeedPolicy = TINY) -> None:
     plays = log_of(random)
     partition, model = LivePartition(policy, RULES), LiveModel(policy, RULES)
     reported: dict[tuple[LiveWindow, str], ChangedList] = {}
+    views: list[BatchView] = []
     for batch in cut(plays, random):
         partition.count(batch_of(batch))
         for play in batch:
             model.read(play, partition.regions.names)
         if random.random() < 0.3:
             frontier, offset = certified_through(plays, random.randrange(len(plays)), policy.grace)
-            model.frontier = max(frontier, model.frontier or frontier)
-            model.offset = max(offset, model.offset)
-            partition.certified(frontier, offset=offset, best={"*": ITEMS[3:5], "IN": ITEMS[:1]})
+            known = views[-1] if views else None
+            frontier = max(frontier, known.frontier if known else frontier)
+            offset = max(offset, known.offset("log", 0) if known else offset)
+            sent, most, version = [(play, 0) for play in plays], random.choice([1, 4, 40]), str(len(views))
+            views.append(view_of(sent, frontier, {0: offset}, most=most, version=version))
+            assert partition.certified(views[-1], offset=offset)
+        in_use = next((view for view in views if view.version == partition.view), None)
+        if in_use is not None:
+            model.frontier, model.offset = in_use.frontier, in_use.offset("log", 0)
         if random.random() < 0.5:
             for one in partition.changed():
                 reported[one.kind, one.region] = one
             require_reports(partition, reported)
-        require_bounds(partition, model)
+        require_bounds(partition, model, in_use)
 
 
 def require_reports(partition: LivePartition, reported: Mapping[tuple[LiveWindow, str], ChangedList]) -> None:

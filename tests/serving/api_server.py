@@ -30,7 +30,7 @@ from pathlib import Path
 from serving.server import serve
 from serving.settings import ApiSettings
 given = json.loads(sys.argv[1])
-paths = {name: Path(given.pop(name)) for name in ("home", "run")}
+paths = {name: Path(given.pop(name)) for name in ("home", "run", "lake_root") if name in given}
 given["cors_origins"] = tuple(given.get("cors_origins", ()))
 serve(ApiSettings(**paths, **given))
 """
@@ -53,12 +53,14 @@ class Api:
         log_url: Its log.
         workers: Processes.
         special: Settings of `ApiSettings` that are not for users; then it is not started by the command line.
+        views_url: Its views server; empty = none, so no charts.
     """
 
     home: Path
     log_url: str
     workers: int = 1
     special: Mapping[str, Any] = field(default_factory=dict)
+    views_url: str = ""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
@@ -113,17 +115,26 @@ class Api:
     def _command(self) -> list[str]:
         if not self.special:
             return [sys.executable, "-m", "lakeboard", "api", "--port", str(self.port), "--workers", str(self.workers)]
-        given = {"home": str(self.home), "run": str(self.home / "run"), "log_url": self.log_url, "port": self.port}
+        given = {
+            "home": str(self.home),
+            "run": str(self.home / "run"),
+            "log_url": self.log_url,
+            "port": self.port,
+            "views_url": self.views_url,
+        }
         return [sys.executable, "-c", _SERVE, json.dumps(given | {"workers": self.workers, **self.special})]
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "LAKEBOARD_HOME": str(self.home), "LAKEBOARD_LOG_URL": self.log_url}
+        servers = {"LAKEBOARD_LOG_URL": self.log_url, "LAKEBOARD_VIEWS_URL": self.views_url}
+        return {**os.environ, "LAKEBOARD_HOME": str(self.home), **servers}
 
 
 @contextmanager
-def api(home: Path, log_url: str, *, workers: int = 1, special: Mapping[str, Any] | None = None) -> Iterator[Api]:
+def api(
+    home: Path, log_url: str, *, workers: int = 1, special: Mapping[str, Any] | None = None, views_url: str = ""
+) -> Iterator[Api]:
     """Run an API for a test, with a key file that is there before it starts."""
-    running = Api(home, log_url, workers=workers, special=special or {})
+    running = Api(home, log_url, workers=workers, special=special or {}, views_url=views_url)
     running.start()
     try:
         yield running

@@ -256,11 +256,12 @@ def test_the_parts_are_ready_and_the_pages_work(running: Running) -> None:
         ready, page, document = (client.get(path) for path in ("/readyz", "/", "/openapi.json"))
 
     assert (ready.status_code, ready.json()["ready"]) == (200, True)
-    assert set(ready.json()["parts"]) == {"log", "room", "keys"}
+    assert set(ready.json()["parts"]) == {"log", "room", "keys", "charts"}
     assert (page.url.path, page.headers["content-type"]) == ("/docs", "text/html; charset=utf-8")
     assert "script" not in page.text.lower()
     paths = document.json()["paths"]
-    assert set(paths) == {"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}
+    charts = {"/v1/top", "/v1/charts/top", "/v1/charts/live", "/v1/items/{item_id}/count", "/charts"}
+    assert set(paths) == {"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"} | charts
     assert set(paths["/v1/events"]["post"]["responses"]) == {
         "202", "400", "401", "403", "405", "408", "413", "415", "422", "429", "500", "503",
     }  # fmt: skip

@@ -23,6 +23,8 @@ CHECKS = [
 ]
 ATTACKS = {GenerationMode.POSITIVE: 120, GenerationMode.NEGATIVE: 120}  # examples for the route of events
 
+OTHERS = 10
+
 
 @pytest.mark.parametrize("mode", ATTACKS)
 def test_whatever_is_sent_is_answered_as_documented(running: Running, mode: GenerationMode) -> None:
@@ -32,8 +34,10 @@ def test_whatever_is_sent_is_answered_as_documented(running: Running, mode: Gene
     for found in schema.get_all_operations():
         operation = found.ok()
         of_events = operation.path == "/v1/events"
-        if mode is GenerationMode.POSITIVE or of_events:
-            answered += attack(operation, mode, running, examples=ATTACKS[mode] if of_events else 5)
+        if operation.path == "/v1/charts/live":
+            continue  # its answer has no end; tests/serving/test_charts.py reads some of it
+        if mode is GenerationMode.POSITIVE or operation.path.startswith("/v1/"):
+            answered += attack(operation, mode, running, examples=ATTACKS[mode] if of_events else OTHERS)
 
     lines = [line["event"] for line in running.api.lines()]
     assert "request_failed" not in lines

@@ -1,16 +1,17 @@
 """The live counting rules said plainly, over lists of plays: what the buckets are compared with."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from domain.batch_view import HOURS_IN_VIEW, BatchView, RegionView, narrowed
 from domain.live_windows import LiveWindow
 from domain.rules import Rules
 from domain.speed_policy import SpeedPolicy
-from domain.windows import EPOCH, HOUR
+from domain.windows import DAY, EPOCH, HOUR
 from speed_layer.play_batch import NOT_SAID, PlayBatch
 
 US = timedelta(microseconds=1)
@@ -64,6 +65,7 @@ class LiveModel:
         self.policy = policy
         self.rules = rules
         self.counted: list[Played] = []
+        self.sent: list[Played] = []  # the same with the regions that were sent, as batch counts them
         self.frontier: datetime | None = None
         self.offset = -1
         self._last: dict[int, datetime] = {}
@@ -77,13 +79,14 @@ class LiveModel:
             return
         if self.rules.too_short(play.at, play.duration_ms):
             return
+        self.sent.append(play)
         self.counted.append(play if play.region in regions else replace(play, region="ZZ"))
 
-    def of_window(self, kind: LiveWindow, as_of: datetime) -> dict[str, Counter[str]]:
-        """Region -> item -> plays of the window that are not in batch's view."""
+    def of_window(self, kind: LiveWindow, as_of: datetime, *, as_sent: bool = False) -> dict[str, Counter[str]]:
+        """Region -> item -> plays of the window that are not in batch's view; no region folded when `as_sent`."""
         window = kind.at(as_of)
         truth: dict[str, Counter[str]] = {}
-        for play in self.counted:
+        for play in self.sent if as_sent else self.counted:
             in_view = (
                 kind is LiveWindow.DAY
                 and self.frontier is not None
@@ -96,10 +99,42 @@ class LiveModel:
         return truth
 
 
+def view_of(
+    sent: Sequence[tuple[Played, int]], frontier: datetime, offsets: Mapping[int, int], *, most: int, version: str = "v"
+) -> BatchView:
+    """What batch says of plays with their partition: those of 24 hours before the frontier that it has read."""
+    hourly: dict[str, dict[str, list[int]]] = {}
+    for play, partition in sent:
+        hour = (play.at - (frontier - DAY)) // HOUR
+        if 0 <= hour < HOURS_IN_VIEW and play.version <= offsets[partition]:
+            for region in ("*", play.region):
+                counts = hourly.setdefault(region, {}).setdefault(play.item, [0] * HOURS_IN_VIEW)
+                counts[hour] += play.count
+    return BatchView(
+        version=version,
+        release=1,
+        frontier=frontier,
+        log_id="log",
+        offsets={f"log/{partition}": offset for partition, offset in offsets.items()},
+        regions={region: _region_view(counts, most) for region, counts in hourly.items()},
+    )
+
+
+def _region_view(counts: Mapping[str, Sequence[int]], most: int) -> RegionView:
+    order = sorted(counts, key=lambda item: (-sum(counts[item]), item.encode()))
+    return RegionView(
+        item_ids=order[:most],
+        hourly=narrowed(np.array([counts[item] for item in order[:most]], dtype=np.int64)),
+        residual=sum(counts[order[most]]) if len(order) > most else 0,
+        totals=np.array(list(counts.values()), dtype=np.int64).sum(axis=0),
+    )
+
+
 def certified_through(plays: Sequence[Played], index: int, grace: timedelta) -> tuple[datetime, int]:
     """Frontier and offset of a batch that has read the log up to a play, included."""
     read_to = plays[index].logged
     return EPOCH + (read_to - grace - EPOCH) // HOUR * HOUR, plays[index].version
 
 
+HOURS_BACK = DAY
 START = datetime(2026, 11, 14, 9, 58, 20, tzinfo=UTC)

@@ -1,0 +1,152 @@
+"""Closed windows from the lake: exact, read in a thread of their own, remembered until there is another release."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from domain.errors import LakeboardError
+from domain.questions import AsOf
+from domain.releases import UnknownReleaseError
+from domain.tables import RELEASES
+from domain.windows import Window
+from serving.chart_questions import Question
+from serving.logs import log
+from serving.problems import Code, RefusedError
+
+if TYPE_CHECKING:
+    from ingest.lake_reader import LakeReader
+
+_LOOK_SECONDS = 2.0  # how long a release is taken to be the newest
+_MOST_KEPT = 2048
+_MOST_WAITING = 64
+_MEMORY = "256MB"
+_WAIT = ((b"retry-after", b"2"),)
+
+Answered = TypeVar("Answered")
+
+
+class ClosedCharts:
+    """Reads the lake for one worker; `close` it after use.
+
+    Args:
+        lake_root: Folder of the lake; None = there is none.
+    """
+
+    def __init__(self, lake_root: Path | None) -> None:
+        self._root = lake_root
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lake")
+        self._reader: LakeReader | None = None
+        self._seen: object = None
+        self._looked_at = -_LOOK_SECONDS
+        self._bodies: dict[object, bytes] = {}
+        self._waiting = 0
+
+    def close(self) -> None:
+        """End the thread and close the lake."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        if self._reader is not None:
+            self._reader.files.close()
+
+    async def chart(self, question: Question) -> bytes:
+        """Return the body of a closed window.
+
+        Raises:
+            RefusedError: `nothing_counted`, `release_unknown`, `lake_unavailable`, `busy`.
+        """
+        window = question.window
+        assert window is not None  # noqa: S101  the caller looked
+
+        def ask(reader: "LakeReader") -> dict[str, Any]:
+            release = None if question.version is None else reader.releases.as_of(AsOf(release=question.version))
+            return reader.chart(
+                question.granularity, window, region=question.region, n=question.n, release=release
+            ).body()
+
+        return await self._remembered(question, ask)
+
+    async def count(self, item_id: str, span: Window, region: str) -> bytes:
+        """Return the body of an item's count over whole hours.
+
+        Raises:
+            RefusedError: as of `chart`.
+        """
+        return await self._remembered(
+            (item_id, span, region), lambda reader: reader.count(item_id, span, region=region).body()
+        )
+
+    async def _remembered(self, key: object, ask: Callable[["LakeReader"], dict[str, Any]]) -> bytes:
+        def answer() -> bytes:
+            reader = self._newest()
+            found = self._bodies.get(key)
+            if found is None:
+                if len(self._bodies) >= _MOST_KEPT:
+                    self._bodies.clear()
+                found = self._bodies[key] = msgspec.json.encode(ask(reader))
+            return found
+
+        return await self._in_thread(answer)
+
+    async def _in_thread(self, work: Callable[[], Answered]) -> Answered:
+        if self._waiting >= _MOST_WAITING:
+            raise RefusedError(Code.BUSY, "too many closed windows are asked for at once", headers=_WAIT)
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, _translated(work))
+        finally:
+            self._waiting -= 1
+
+    def _newest(self) -> "LakeReader":
+        """Return a reader of the newest release; another one when the table of releases has grown."""
+        from ingest.lake_reader import LakeReader  # noqa: PLC0415  loads DuckDB, which live charts do without
+
+        if self._root is None or not self._root.is_dir():
+            raise RefusedError(
+                Code.NOTHING_COUNTED, "there is no lake yet: `lakeboard recount` makes the first release"
+            )
+        if self._reader is not None and time.monotonic() - self._looked_at < _LOOK_SECONDS:
+            return self._reader
+        seen = _version_of_releases(self._root)
+        if self._reader is None or seen != self._seen:
+            if self._reader is not None:
+                self._reader.files.close()
+                self._reader = None
+            self._bodies.clear()
+            self._reader = LakeReader(self._root, memory_limit=_MEMORY)
+        self._seen, self._looked_at = seen, time.monotonic()
+        return self._reader
+
+
+def _version_of_releases(lake_root: Path) -> str:
+    """Return the name of the newest commit to the table of releases, empty without one."""
+    try:
+        names = os.listdir(lake_root / RELEASES.name / "_delta_log")
+    except FileNotFoundError:
+        return ""
+    return max((name for name in names if name.endswith(".json")), default="")
+
+
+def _translated(work: Callable[[], Answered]) -> Callable[[], Answered]:
+    """Say what goes wrong with the lake as the API says it."""
+    from ingest.read_releases import NothingCountedError  # noqa: PLC0415  as above
+
+    def safe() -> Answered:
+        try:
+            return work()
+        except RefusedError:
+            raise
+        except NothingCountedError as error:
+            raise RefusedError(Code.NOTHING_COUNTED, "nothing has been counted yet: run `lakeboard recount`") from error
+        except UnknownReleaseError as error:
+            raise RefusedError(Code.RELEASE_UNKNOWN, str(error), field="version") from error
+        except LakeboardError as error:
+            log.error("lake_unreadable", reason=str(error))
+            detail = "the lake cannot be read now; the server's log says why"
+            raise RefusedError(Code.LAKE_UNAVAILABLE, detail, headers=_WAIT) from error
+
+    return safe

@@ -1,0 +1,153 @@
+"""Ready charts as a worker holds them: read from the views server when somebody asks, at most a few times a second."""
+
+import asyncio
+import hashlib
+import time
+from typing import Any
+
+import msgspec
+
+from domain.errors import LakeboardError
+from domain.live_chart import LiveChart, LiveMoment, unlisted
+from domain.live_windows import LiveWindow
+from serving.problems import Code, RefusedError
+from speed_layer.store.charts import ChartReading, ChartsReader
+
+FRESH_SECONDS = 0.3  # how long a chart is served without asking again
+_LAST_KNOWN_SECONDS = 5.0  # how long it is served while the views server does not answer
+_SILENT_MS = 10_000  # of a merger that does not write any more
+_WATCH_SECONDS = 1.0
+_MOST_KEPT = 4096  # charts; whoever asks for regions that do not exist fills no memory
+_WAIT = ((b"retry-after", b"1"),)
+
+Name = tuple[LiveWindow, str]
+
+
+class ReadyChart:
+    """One chart with its answers, each made once.
+
+    Args:
+        chart: Rows and bounds.
+        moment: Of its window.
+        region: Its name.
+    """
+
+    __slots__ = ("_answers", "_chart", "_moment", "_region", "read_at")
+
+    def __init__(self, chart: LiveChart, moment: LiveMoment, region: str) -> None:
+        self._chart = chart
+        self._moment = moment
+        self._region = region
+        self._answers: dict[int, tuple[bytes, bytes]] = {}
+        self.read_at = time.monotonic()
+
+    def answer(self, n: int) -> tuple[bytes, bytes]:
+        """Return the entity tag and the body of the best `n` rows.
+
+        The tag is a weak one of all but `as_of`: while it stays, the rows, their bounds and the window are the same.
+        """
+        found = self._answers.get(n)
+        if found is None:
+            body = self._chart.body(self._moment, region=self._region, n=n)
+            found = self._answers[n] = (_tag(body), msgspec.json.encode(body))
+        return found
+
+
+class LiveCharts:
+    """The charts of one worker, for one event loop; `close` it after use.
+
+    Args:
+        address: Of the views server; empty = there is none.
+
+    Attributes:
+        problem: Why no live chart is ready, None when they are.
+        seen: What the last look found, None while the views server does not answer.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.problem: str | None = "it was not looked at yet"
+        self.seen: ChartReading | None = None
+        self._reader = ChartsReader(address) if address else None
+        self._charts: dict[Name, ReadyChart] = {}
+        self._reading: dict[Name, asyncio.Task[ReadyChart]] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._reader is not None:
+            await self._reader.close()
+
+    async def chart(self, kind: LiveWindow, region: str) -> ReadyChart:
+        """Return a chart, at most `FRESH_SECONDS` old; those who ask at the same time share one read.
+
+        Raises:
+            RefusedError: `charts_not_ready`, `charts_unavailable`.
+        """
+        name = (kind, region)
+        held = self._charts.get(name)
+        if held is not None and time.monotonic() - held.read_at < FRESH_SECONDS:
+            return held
+        reading = self._reading.get(name)
+        if reading is None:
+            reading = self._reading[name] = asyncio.create_task(self._read(name))
+            reading.add_done_callback(lambda _: self._reading.pop(name, None))
+        try:
+            return await asyncio.shield(reading)
+        except RefusedError:
+            if held is not None and time.monotonic() - held.read_at < _LAST_KNOWN_SECONDS:
+                return held
+            raise
+
+    async def watch(self) -> None:
+        """Look once a second whether charts are ready, for ever."""
+        while True:
+            try:
+                await self._look()
+            except (LakeboardError, OSError) as error:
+                self.problem, self.seen = str(error), None
+            await asyncio.sleep(_WATCH_SECONDS)
+
+    async def _look(self) -> None:
+        reader = self._required()
+        found = await reader.read(LiveWindow.HOUR, "*")
+        self.seen = found
+        silent_ms = 0 if found.status is None else found.now_ms - found.status.written_ms
+        if found.status is None or LiveWindow.HOUR not in found.status.moments:
+            self.problem = "no chart has been made yet; `lakeboard status` shows the parts speed and merger"
+        elif silent_ms > _SILENT_MS:
+            self.problem = f"no chart was made for {silent_ms // 1000} s; `lakeboard status` shows the part merger"
+        else:
+            self.problem = None
+
+    async def _read(self, name: Name) -> ReadyChart:
+        try:
+            found = await self._required().read(*name)
+        except LakeboardError as error:
+            if isinstance(error, RefusedError):
+                raise
+            detail = "the views server does not answer; closed windows (start=) are served from the lake"
+            raise RefusedError(Code.CHARTS_UNAVAILABLE, detail, headers=_WAIT) from error
+        ready = _ready(found, name)
+        if len(self._charts) >= _MOST_KEPT:
+            self._charts.clear()
+        self._charts[name] = ready
+        return ready
+
+    def _required(self) -> ChartsReader:
+        if self._reader is None:
+            raise RefusedError(Code.CHARTS_NOT_READY, "this API has no views server, and so no live charts")
+        return self._reader
+
+
+def _ready(found: ChartReading, name: Name) -> ReadyChart:
+    kind, region = name
+    moment = None if found.status is None else found.status.moments.get(kind)
+    if moment is None:
+        detail = "no live chart has been made yet: `lakeboard up` makes them within seconds"
+        raise RefusedError(Code.CHARTS_NOT_READY, detail, headers=_WAIT)
+    return ReadyChart(found.chart or unlisted(moment), moment, region)
+
+
+def _tag(body: dict[str, Any]) -> bytes:
+    lasting = {name: value for name, value in body.items() if name != "as_of"}
+    digest = hashlib.blake2b(msgspec.json.encode(lasting), digest_size=9)
+    return b'W/"' + digest.hexdigest().encode() + b'"'

@@ -1,0 +1,466 @@
+"""Charts over HTTP: a real server, a real views server, partitions that count for real."""
+
+import asyncio
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from domain.live_windows import LiveWindow
+from domain.windows import Granularity, Window
+from serving.answers import Head
+from serving.auth import KeyRing
+from serving.bodies import Message
+from serving.chart_questions import Question
+from serving.closed_charts import ClosedCharts
+from serving.keys import KeyFile, Limits, Role
+from serving.live import LiveStreams
+from serving.live_charts import LiveCharts
+from serving.readers import Readers
+from serving.settings import ApiSettings
+from speed_layer.store.connection import Views, connect
+from speed_layer.store.merge_loop import Merging
+from tests.lakes import ModelLake, Play, at
+from tests.servers import LogServer, log_server
+from tests.serving.api_server import Api, api, until
+from tests.speed_layer.published import AT, Publishers, merging, plays
+from tests.views_server import ViewsServer, views_server
+
+pytestmark = pytest.mark.redis
+
+SPECIAL = {"heartbeat_seconds": 0.5, "viewers": 3}
+
+
+@dataclass
+class Serving:
+    """An API with live charts, what counts for it, and a key without a narrow limit."""
+
+    api: Api
+    log: LogServer
+    server: ViewsServer
+    views: Views
+    key: str
+    publishers: Publishers
+    merging: Merging
+    first: int = 0
+
+    def play(self, *items: str, region: str = "IN") -> None:
+        """Count plays, a moment later than those before, and merge."""
+        at = AT + self.first * timedelta(milliseconds=1)
+        self.publishers.say(plays(*items, region=region, first=self.first, at=at))
+        self.first += len(items)
+        self.merging.cycle()
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        with self.api.client(self.key) as client:
+            return client.get(path, headers=named)
+
+    def counts(self, path: str) -> list[tuple[str, int]]:
+        return [(row["item_id"], row["count"]) for row in self.get(path).json()["entries"]]
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    home = tmp_path_factory.mktemp("api")
+    special = {**SPECIAL, "lake_root": str(counted_lake(tmp_path_factory.mktemp("lake")))}
+    fast = Limits(requests_per_second=10_000)
+    with (
+        log_server(tmp_path_factory.mktemp("log")) as log,
+        views_server(tmp_path_factory.mktemp("views")) as server,
+        connect(server.address) as views,
+        api(home, log.address, special=special, views_url=server.address) as found,
+    ):
+        key = KeyFile(home).add("bench", (Role.READER, Role.PRODUCER), fast)[1]
+        yield Serving(found, log, server, views, key, Publishers(views), merging(server, views))
+
+
+def test_before_a_chart_is_made_reading_waits_and_accepting_does_not(serving: Serving) -> None:
+    answer = serving.get("/v1/charts/top?region=IN")
+    ready = serving.get("/readyz")
+    with serving.api.client(serving.key) as client:
+        until(lambda: client.post("/v1/events", json={"item_id": "a", "event_id": "1"}).status_code == 202, "accepted")
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "charts_not_ready")
+    assert answer.headers["retry-after"] == "1"
+    assert (ready.status_code, ready.json()["ready"], ready.json()["parts"]["charts"]["ok"]) == (200, True, False)
+    assert ready.json()["parts"]["charts"]["problem"]
+
+
+def test_what_was_played_is_in_the_chart_within_a_second_or_two(serving: Serving) -> None:
+    serving.play("a", "a", "b", "ärger", region="IN")
+    serving.play("c", region="DE")
+
+    until(lambda: len(serving.counts("/v1/top?k=10&window=1h")) == 4, "the chart", 2)
+    body = serving.get("/v1/charts/top?window=1h&region=in&n=2").json()
+    assert [(row["rank"], row["item_id"], row["count"]) for row in body["entries"]] == [(1, "a", 2), (2, "b", 1)]
+    assert (body["region"], body["total"], body["missed_max"], body["tie_at_cut"]) == ("IN", 4, 1, True)
+    assert (body["status"], body["exact"], body["frontier"], "partial" in body) == ("provisional", True, None, False)
+    assert body["window_start"] == "2026-11-14T08:58:00Z"
+    assert body["window_end"] == "2026-11-14T09:59:00Z"
+    assert {row["upper"] - row["lower"] for row in body["entries"]} == {0}
+    until(lambda: serving.get("/readyz").json()["parts"]["charts"]["ok"], "readiness says so", 3)
+    nobody = serving.get("/v1/charts/top?region=FR").json()
+    assert (nobody["entries"], nobody["total"], nobody["exact"]) == ([], 0, True)
+
+
+def counted_lake(folder: Path) -> Path:
+    """Hour 1 of day 14, certified, with a late event in its second release; hour 3 of day 15, not certified."""
+    model = ModelLake()
+    plays_ = [
+        Play(f"{item}{n}", item, at(1), "IN") for item, times in {"a/b": 3, "ärger": 2}.items() for n in range(times)
+    ]
+    model.release(plays_, frontier=at(2))
+    model.release([Play("late", "ärger", at(1), "IN"), Play("new", "c", at(3, day=15), "SE")], frontier=at(2, day=15))
+    return model.write(folder)
+
+
+def test_a_closed_window_is_exact_and_an_older_release_stays_readable(serving: Serving) -> None:
+    path = "/v1/charts/top?window=1h&region=IN&start=2026-11-14T01:00Z"
+    now = serving.get(path)
+    then = serving.get(f"{path}&version=1")
+    same = serving.get(f"{path}&version=1", If_None_Match=then.headers["etag"])
+    day = serving.get("/v1/charts/top?window=1d&start=2026-11-15&n=1").json()
+
+    rows = [(row["item_id"], row["count"], row["rank_max"]) for row in now.json()["entries"]]
+    assert rows == [("a/b", 3, 1), ("ärger", 3, 2)]
+    assert (now.json()["status"], now.json()["exact"], now.json()["release"]) == ("final", True, 2)
+    assert now.headers["cache-control"] == "public, max-age=5"
+    assert [row["count"] for row in then.json()["entries"]] == [3, 2]
+    assert (then.headers["cache-control"], same.status_code) == ("public, max-age=3600", 304)
+    assert (day["status"], day["exact"], [row["item_id"] for row in day["entries"]]) == ("provisional", False, ["c"])
+
+
+def test_a_release_that_never_was_is_404(serving: Serving) -> None:
+    answer = serving.get("/v1/charts/top?start=2026-11-14T01:00Z&version=9")
+
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (404, "release_unknown", "version")
+
+
+def test_an_item_is_counted_over_whole_hours_whatever_its_id(serving: Serving) -> None:
+    span = "from=2026-11-14T00:00Z&to=2026-11-15T00:00Z"
+    found = [
+        serving.get(f"/v1/items/{item}/count?{span}&region=in").json() for item in ("a%2Fb", "%C3%A4rger", "nobody")
+    ]
+
+    assert [(one["item_id"], one["counted"], one["status"]) for one in found] == [
+        ("a/b", 3, "final"),
+        ("ärger", 3, "final"),
+        ("nobody", 0, "final"),
+    ]
+
+
+def test_closed_windows_need_no_views_server_and_live_ones_no_lake(tmp_path: Path, serving: Serving) -> None:
+    with api(tmp_path, serving.log.address) as alone, alone.client() as client:
+        closed = client.get("/v1/charts/top?start=2026-11-14T01:00Z")
+        live = client.get("/v1/charts/top")
+
+    assert (closed.status_code, closed.json()["code"]) == (404, "nothing_counted")
+    assert (live.status_code, live.json()["code"]) == (503, "charts_unavailable")
+
+
+def test_a_closed_window_follows_a_new_release(tmp_path: Path) -> None:
+    """Answers are remembered by release: with the next one they are read again."""
+    charts = ClosedCharts(counted_lake(tmp_path / "lake"))
+    question = Question(LiveWindow.HOUR, "IN", 10, Window.starting(at(1), Granularity.HOUR))
+
+    async def ask() -> tuple[Any, Any, Any]:
+        first = json.loads(await charts.chart(question))
+        again = await charts.chart(question)
+        model = ModelLake()
+        model.release([Play("only", "z", at(1), "IN")], frontier=at(2))
+        for number in (2, 3, 4):
+            model.release([Play(f"x{number}", "z", at(1), "IN")], frontier=at(2, day=15))
+        shutil.rmtree(tmp_path / "lake")
+        model.write(tmp_path / "lake")
+        await asyncio.sleep(2.1)  # for so long a release is taken to be the newest
+        return first, json.loads(again), json.loads(await charts.chart(question))
+
+    first, again, later = asyncio.run(ask())
+    charts.close()
+    assert first == again
+    assert [row["item_id"] for row in later["entries"]] == ["z"]
+
+
+REFUSED = {
+    "/v1/top?k=0": "k_out_of_range",
+    "/v1/top?k=101": "k_out_of_range",
+    "/v1/top?k=ten": "k_out_of_range",
+    "/v1/top?k=" + "9" * 30: "k_out_of_range",
+    "/v1/charts/top?n=101": "k_out_of_range",
+    "/v1/top?region=IN": "unknown_parameter",
+    "/v1/charts/top?windwo=1h": "unknown_parameter",
+    "/v1/charts/top?window=2h": "parameter_invalid",
+    "/v1/charts/top?window=1h&window=1d": "parameter_invalid",
+    "/v1/charts/top?region=a%20b": "parameter_invalid",
+    "/v1/charts/top?region=%FF": "parameter_invalid",
+    "/v1/charts/top?version=3": "parameter_invalid",
+    "/v1/charts/top?window=1m&start=2026-11-14T08:00Z": "parameter_invalid",
+    "/v1/charts/top?start=yesterday": "parameter_invalid",
+    "/v1/charts/top?window=1h&start=2026-11-14T08:30Z": "start_unaligned",
+    "/v1/charts/top?window=1d&start=2026-11-14T08:00Z": "start_unaligned",
+    "/v1/charts/live?n=0": "k_out_of_range",
+    "/v1/items/a/count?from=2026-11-14T08:30Z&to=2026-11-14T09:00Z": "parameter_invalid",
+    "/v1/items/a/count?from=2026-11-14T08:00Z": "parameter_invalid",
+}
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_what_may_not_be_asked_is_refused_with_its_code(serving: Serving, path: str) -> None:
+    answer = serving.get(path)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, REFUSED[path])
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_other_methods_are_refused_with_allow(serving: Serving) -> None:
+    with serving.api.client(serving.key) as client:
+        answers = [client.post(path) for path in ("/v1/top", "/v1/charts/top", "/v1/charts/live", "/v1/items/a/count")]
+
+    assert [(answer.status_code, answer.headers["allow"]) for answer in answers] == [(405, "GET")] * 4
+
+
+def test_an_unchanged_chart_is_304_and_a_changed_one_is_not(serving: Serving) -> None:
+    serving.play("a", region="BR")
+    until(lambda: serving.counts("/v1/charts/top?region=BR") == [("a", 1)], "the chart")
+    first = serving.get("/v1/charts/top?region=BR")
+    same = serving.get("/v1/charts/top?region=BR", If_None_Match=f'"other", {first.headers["etag"]}')
+    serving.play("x", region="DE")  # another chart, and the log's time goes on
+    until(lambda: serving.get("/v1/charts/top?region=BR").json()["as_of"] > first.json()["as_of"], "a later moment")
+    still = serving.get("/v1/charts/top?region=BR", If_None_Match=first.headers["etag"])
+    serving.play("b", region="BR")
+    until(lambda: len(serving.counts("/v1/charts/top?region=BR")) == 2, "the change")
+    changed = serving.get("/v1/charts/top?region=BR", If_None_Match=first.headers["etag"])
+
+    assert first.json()["as_of"] < changed.json()["as_of"]
+    assert first.headers["cache-control"] == "public, max-age=1"
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert (still.status_code, changed.status_code) == (304, 200)
+    assert changed.headers["etag"] != first.headers["etag"]
+
+
+def test_an_address_that_polls_faster_than_the_chart_changes_is_limited_and_304_is_free(serving: Serving) -> None:
+    serving.play("a", region="NL")
+    with httpx.Client(base_url=serving.api.url, transport=httpx.HTTPTransport(local_address="127.0.0.7")) as client:
+        answers = [client.get("/v1/charts/top?region=NL&n=3") for _ in range(8)]
+        tag = answers[0].headers["etag"]
+        free = [client.get("/v1/charts/top?region=NL&n=3", headers={"If-None-Match": tag}) for _ in range(20)]
+        other = client.get("/v1/charts/top?region=IN")
+
+    statuses = [answer.status_code for answer in answers]
+    assert statuses[:5] == [200] * 5
+    assert statuses[-1] == 429
+    limited = answers[-1]
+    assert (limited.json()["code"], limited.headers["retry-after"]) == ("rate_limited", "1")
+    assert limited.headers["ratelimit-policy"] == '"reads";q=5;w=1'
+    assert {answer.status_code for answer in free} == {304}
+    assert other.status_code == 200
+    assert all(serving.get("/v1/charts/top?region=NL").status_code == 200 for _ in range(20))  # a key with its own
+
+
+def test_a_region_of_a_partition_that_was_never_read_says_what_is_missing(serving: Serving) -> None:
+    """A third partition is in the log that the merger knows of, and nobody counts it."""
+    serving.views.client.delete("lb:charts:lease")
+    three = merging(serving.server, serving.views, partitions=3)
+    three.cycle()
+    try:
+        until(lambda: "partial" in serving.get("/v1/top").json(), "it is partial")
+        body = serving.get("/v1/top").json()
+        assert body["partial"] == [{"partition": 2, "reason": "missing"}]
+        assert body["exact"] is False
+    finally:
+        serving.views.client.delete("lb:charts:lease")
+        serving.merging = merging(serving.server, serving.views)
+        serving.merging.cycle()
+    until(lambda: "partial" not in serving.get("/v1/top").json(), "it is whole again")
+
+
+# --- server-sent events ---
+
+
+class Stream:
+    """One viewer: what came, event by event."""
+
+    def __init__(self, serving: Serving, path: str, **headers: str) -> None:
+        self.events: list[dict[str, str]] = []
+        self.comments = 0
+        self.ended = False
+        self.broken = False
+        self.status = 0
+        self._closing = False
+        self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._client = serving.api.client(serving.key)
+        self._path = path
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> "Stream":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing = True  # noticed with the next line, which a sign of life brings
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    def data(self, at: int = -1) -> Any:
+        return json.loads(self.events[at]["data"])
+
+    def _read(self) -> None:
+        with self._client, self._client.stream("GET", self._path, headers=self._headers, timeout=30) as response:
+            self.status = response.status_code
+            event: dict[str, str] = {}
+            try:
+                for line in response.iter_lines():
+                    if self._closing:
+                        return
+                    self._take(line, event)
+            except httpx.TransportError:
+                self.broken = True
+        self.ended = True
+
+    def _take(self, line: str, event: dict[str, str]) -> None:
+        if line.startswith(":"):
+            self.comments += 1
+        elif line:
+            name, _, value = line.partition(": ")
+            event[name] = value
+        elif "data" in event:
+            self.events.append(dict(event))
+            event.clear()
+
+
+def test_a_viewer_gets_the_chart_each_change_and_signs_of_life(serving: Serving) -> None:
+    serving.play("a", region="SE")
+    until(lambda: serving.counts("/v1/charts/top?region=SE") == [("a", 1)], "the chart")
+    with Stream(serving, "/v1/charts/live?region=SE&n=1") as stream:
+        until(lambda: len(stream.events) == 1, "the present chart")
+        until(lambda: stream.comments > 0, "a sign of life")
+        assert len(stream.events) == 1
+        serving.play("b", "b", region="SE")
+        until(lambda: len(stream.events) == 2, "the change", 2)
+        assert [(row["item_id"], row["count"]) for row in stream.data()["entries"]] == [("b", 2)]
+        assert stream.events[0]["event"] == "chart"
+        seen = stream.events[-1]["id"]
+    with Stream(serving, "/v1/charts/live?region=SE&n=1", Last_Event_ID=seen) as again:
+        until(lambda: again.comments > 0, "it is open")
+        assert again.events == []
+        serving.play("b", region="SE")
+        until(lambda: len(again.events) == 1, "only what is new")
+
+
+def test_metrics_and_the_page_are_served(serving: Serving) -> None:
+    text = serving.get("/metrics").text
+    page = serving.get("/charts")
+
+    assert 'lakeboard_charts_partial_partitions{window="1h"} 0.0' in text
+    assert 'lakeboard_charts_as_of_timestamp_seconds{window="1d"} 1.7946' in text
+    assert "lakeboard_charts_silent_seconds " in text
+    assert 'lakeboard_http_requests_total{route="/v1/charts/top",status="304"}' in text
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "connect-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> None:
+    streams = [Stream(serving, "/v1/charts/live?region=IN") for _ in range(3)]
+    for stream in streams:
+        stream.__enter__()
+    until(lambda: all(stream.events for stream in streams), "three viewers")
+    refused = serving.get("/v1/charts/live?region=IN")
+    for stream in streams:
+        stream.__exit__()
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "too_many_viewers")
+    assert "retry-after" in refused.headers
+
+    def opens() -> bool:
+        with Stream(serving, "/v1/charts/live?region=IN") as one:
+            until(lambda: bool(one.status), "an answer")
+            return one.status == 200
+
+    until(opens, "there is room again")
+
+
+def test_all_viewers_of_a_chart_share_one_look_at_it(serving: Serving) -> None:
+    """The views server is read no more often for three viewers than for one."""
+
+    def reads_in_a_second() -> int:
+        before = int(serving.views.client.info("commandstats")["cmdstat_hget"]["calls"])
+        time.sleep(1)  # a rate needs a span
+        return int(serving.views.client.info("commandstats")["cmdstat_hget"]["calls"]) - before
+
+    with Stream(serving, "/v1/charts/live?region=IN") as one:
+        until(lambda: bool(one.events), "one viewer")
+        alone = reads_in_a_second()
+        with Stream(serving, "/v1/charts/live?region=IN") as two, Stream(serving, "/v1/charts/live?region=IN") as three:
+            until(lambda: bool(two.events and three.events), "three viewers")
+            together = reads_in_a_second()
+
+    assert alone >= 2
+    assert together <= alone + 2
+
+
+def test_a_viewer_that_takes_nothing_is_dropped_in_time(serving: Serving, tmp_path: Path) -> None:
+    """The server hands over no more than the connection takes (4.6 MB were seen), and then waits: not for ever."""
+    settings = ApiSettings(home=tmp_path, run=tmp_path, log_url="", viewer_seconds=0.2)
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        return await asyncio.Future()
+
+    async def watch() -> None:
+        live, readers = LiveCharts(serving.server.address), Readers(settings, ring=KeyRing(tmp_path))
+        streams = LiveStreams(settings, live=live, readers=readers)
+        head = Head("GET", "/v1/charts/live", b"region=IN", {}, b"id", "127.0.0.1")
+        await asyncio.wait_for(streams.serve(head, receive, send, ()), 5)
+        assert streams.open_now == 0
+        await live.close()
+        readers.close()
+
+    asyncio.run(watch())
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+
+
+def test_open_streams_end_when_the_server_is_told_to_stop(serving: Serving) -> None:
+    with Stream(serving, "/v1/charts/live?region=IN") as stream:
+        until(lambda: bool(stream.events), "a viewer")
+        started = time.monotonic()
+        assert serving.api.stop() == 0
+        took = time.monotonic() - started
+        until(lambda: stream.ended, "the stream ends")
+        assert not stream.broken
+    serving.api.start()
+
+    assert took < 10
+    assert serving.get("/v1/top").status_code == 200
+
+
+# --- when the views server is away ---
+
+
+def test_while_the_views_server_is_away_charts_are_503_and_accepting_goes_on(serving: Serving) -> None:
+    code: Callable[[], str] = lambda: serving.get("/v1/top").json().get("code", "")  # noqa: E731  said three times
+    serving.server.kill()
+    try:
+        until(lambda: code() == "charts_unavailable", "charts are unavailable", 10)
+        with serving.api.client(serving.key) as client:
+            accepted = client.post("/v1/events", json={"item_id": "a", "event_id": "away"})
+        ready = serving.get("/readyz")
+    finally:
+        serving.server.start()
+    until(lambda: code() == "charts_not_ready", "the server is back, empty")
+
+    assert accepted.status_code == 202
+    assert (ready.status_code, ready.json()["parts"]["charts"]["ok"]) == (200, False)
