@@ -1,7 +1,7 @@
 """The consumer as a service: counts the plays of the log live, says what changed every second, stores its state.
 
-It reads its partitions in turn, a micro-batch each, so that one that is far behind does not keep the others from being
-fresh. What is away is waited for; what is another consumer's is left alone until it is free.
+It reads its partitions in turn, a micro-batch each, so that one far behind does not keep the others from being fresh.
+What is away is waited for; what is another consumer's is left alone until it is free.
 """
 
 import time
@@ -21,7 +21,7 @@ from domain.log import (
     Stream,
     TrimmedError,
 )
-from speed_layer.consumer_partition import READER, PartitionWork, Tools
+from speed_layer.consumer_partition import READER, PartitionWork, Tools, common_moment
 from speed_layer.consumer_ports import BatchViews, OpenedLog, Stop
 from speed_layer.consumer_sharing import Sharing
 from speed_layer.consumer_state import FAILED, STOPPED, WAITING, StateFile, note_checkpoint
@@ -65,14 +65,10 @@ class ConsumerJob:
 
 
 def run(job: ConsumerJob, stop: Stop) -> None:
-    """Count until `stop` is set, or once.
-
-    Args:
-        job: What to do.
-        stop: When it is set, what was counted is stored and the function returns.
+    """Count until `stop` is set, or once; what was counted is stored then.
 
     Raises:
-        LakeboardError: what does not pass by itself, as an unsafe log server.
+        LakeboardError: what does not pass by itself.
     """
     state = StateFile(job.state_file, job.clock)
     try:
@@ -87,7 +83,6 @@ def run(job: ConsumerJob, stop: Stop) -> None:
 class _Due:
     """When a partition's next steps are due, seconds of the monotonic clock."""
 
-    publish: float = 0.0
     checkpoint: float = 0.0
     again: float = 0.0  # after it could not go on
     problem: str = ""
@@ -106,6 +101,7 @@ class _Service:
     _view: ViewInUse = field(init=False)
     _sharing: Sharing = field(init=False)
     _look_at: float = 0.0
+    _publish_at: float = 0.0
     _waits: int = 0
     _patient_until: float = field(default_factory=lambda: time.monotonic() + _PATIENT_SECONDS)
 
@@ -140,6 +136,7 @@ class _Service:
                     busy |= self._step(work, log)
                 if self.stop.is_set():
                     break
+            self._publish()
             if self.job.once and not busy and self._is_done():
                 break
             self._waits = 0
@@ -178,14 +175,14 @@ class _Service:
     def _share(self, log: OpenedLog) -> None:
         """Take what is free and of our part, and leave what is of another's."""
         self._sharing.look(self._works)
-        if (work := self._sharing.to_leave(self._works)) is not None:
-            self.job.tools.tell("partition is left to another consumer", partition=str(work.partition))
-            self._finish(work, log)
+        if (left := self._sharing.to_leave(self._works)) is not None:
+            self.job.tools.tell("partition is left to another consumer", partition=str(left.partition))
+            self._finish(left, log)
         for work in self._works:
             due, now = self._due[work.number], time.monotonic()
             if work.lease is None and now >= due.again and self._sharing.may_take(work) and work.take(log.log_id):
                 self._sharing.taken()
-                due.publish, due.checkpoint = 0.0, now + self._spread(work)
+                due.checkpoint = now + self._spread(work)
                 self._view.hand(work)
                 if now > self._look_at:  # large states take a while, and those that are ours must be kept meanwhile
                     break
@@ -198,13 +195,20 @@ class _Service:
             busy = self._guard(work, lambda w: w.read(log))
             if busy is not None:
                 due.problem, due.failures = "", 0
-        if work.lease is not None and work.is_ready and now >= due.publish:
-            due.publish = now + self.job.publish_seconds
-            self._guard(work, lambda w: w.publish())
         if work.lease is not None and now >= due.checkpoint and now >= due.again:
             due.checkpoint = now + self.job.checkpoint_seconds
             self._checkpoint(work, log)
         return bool(busy)
+
+    def _publish(self) -> None:
+        """Once a second: let all partitions say what changed, for one moment, so that what they say fits together."""
+        if (now := time.monotonic()) < self._publish_at:
+            return
+        self._publish_at = now + self.job.publish_seconds
+        moment = common_moment(self._works)
+        for work in self._works:
+            if work.is_ready:
+                self._guard(work, lambda w: w.publish(moment))
 
     def _checkpoint(self, work: PartitionWork, log: OpenedLog) -> None:
         self._guard(work, lambda w: w.checkpoint(log))

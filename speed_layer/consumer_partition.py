@@ -1,9 +1,9 @@
 """One partition as the consumer works on it: read, count, say, store."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from domain.batch_view import BatchView
 from domain.log import BEGINNING, EntryId, Partition, Reading
@@ -20,6 +20,7 @@ from speed_layer.store.leases import Lease, Manifest
 from speed_layer.store.lists import PartitionStatus, encode_list
 
 READER = "speed_layer"
+MOST_BACK = timedelta(seconds=50)  # how far before its own moment a partition can speak of; see `LivePartition.changed`
 MOST_ROWS = 5000  # of a list that the merger asks for
 _MS = timedelta(milliseconds=1)
 _PLAYS_A_BATCH = 20_000  # about: so that no partition keeps the others waiting for long
@@ -78,6 +79,7 @@ class PartitionWork:
     _floor: PartitionStatus | None = None
     _limit: int = _FIRST_LIMIT
     _cycle: int = 0
+    _said_ms: int = 0
     _whole: bool = True
     _lists: dict[str, bytes] = field(default_factory=dict)
     _unsent: set[str] = field(default_factory=set)
@@ -101,6 +103,7 @@ class PartitionWork:
         self._whole, self.at_end, self._asked = True, False, {}
         self._cycle = max(self._cycle, status.cycle if status else 0)
         self._floor = status if status is not None and status.log_id == log_id else None
+        self._said_ms = self._floor.as_of_ms if self._floor is not None else 0
         found = tools.leases.load(self.lease)
         if found is not None and self._restore(self.lease, *found, log_id=log_id):
             return True
@@ -162,22 +165,28 @@ class PartitionWork:
         """Whether it has come as far as what was said last, so that answers do not go back."""
         return self.lease is not None and self._floor is None
 
-    def publish(self) -> None:
+    def publish(self, moment: datetime | None = None) -> None:
         """Say what changed, and how far it is.
+
+        Args:
+            moment: For which moment of log time, UTC, if it can be said for that one and none later was said; its own
+                otherwise, which is the default.
 
         Raises:
             LeaseLostError: another consumer took the partition; nothing was said.
         """
         assert self.live is not None and self.lease is not None  # noqa: S101, PT018  the caller holds the partition
-        now_ms = self.tools.lists.now_ms()
+        now_ms, own = self.tools.lists.now_ms(), self.live.as_of
+        asked = moment if moment is not None and own - MOST_BACK <= moment <= own else own
+        as_of = min(max(asked, EPOCH + self._said_ms * _MS), own)
         self._note({field_of(one.kind, one.region): encode_list(one) if one.total else None
-                    for one in self.live.changed()})  # fmt: skip
-        self._answer_asks(self.tools.lists.read_asks(self.number))
-        status = self._status(cycle=max(self._cycle + 1, now_ms), now_ms=now_ms)
+                    for one in self.live.changed(as_of)})  # fmt: skip
+        self._answer_asks(self.tools.lists.read_asks(self.number), as_of)
+        status = self._status(cycle=max(self._cycle + 1, now_ms), now_ms=now_ms, as_of=as_of)
         sent = dict.fromkeys(self._lists) if self._whole else dict.fromkeys(self._unsent)
         lists = {name: self._lists.get(name) for name in sent}
         self.tools.lists.publish(self.lease, status, lists, whole=self._whole)
-        self._cycle, self._whole = status.cycle, False
+        self._cycle, self._whole, self._said_ms = status.cycle, False, status.as_of_ms
         self._unsent.clear()
 
     def checkpoint(self, log: OpenedLog) -> None:
@@ -235,7 +244,7 @@ class PartitionWork:
                 else:
                     self._lists[name] = body
 
-    def _answer_asks(self, asks: Mapping[str, int]) -> None:
+    def _answer_asks(self, asks: Mapping[str, int], as_of: datetime) -> None:
         """Make lists longer that the merger needs longer, and those usual again that it needed so before."""
         usual = self.tools.policy.list_size
         wanted = dict.fromkeys(self._asked.keys() - asks.keys(), usual)
@@ -244,18 +253,18 @@ class PartitionWork:
         for name, rows in wanted.items():
             kind, region = of_field(name)
             assert self.live is not None  # noqa: S101  the caller looked
-            found = self.live.top(kind, region, size=rows)
+            found = self.live.top(kind, region, size=rows, as_of=as_of)
             longer[name] = encode_list(found) if found.total else None
         self._note(longer)
         self._asked = dict(asks)
 
-    def _status(self, *, cycle: int, now_ms: int) -> PartitionStatus:
+    def _status(self, *, cycle: int, now_ms: int, as_of: datetime) -> PartitionStatus:
         live = self.live
         assert live is not None  # noqa: S101  the caller looked
         return PartitionStatus(
             log_id=self.log_id,
             position=live.position,
-            as_of_ms=(live.as_of - EPOCH) // _MS,
+            as_of_ms=milliseconds(as_of),
             complete_from_ms=self.complete_from_ms,
             view=live.view,
             frontier_hour=live.buckets.frontier,
@@ -264,3 +273,9 @@ class PartitionWork:
             cycle=cycle,
             written_ms=now_ms,
         )
+
+
+def common_moment(works: Iterable[PartitionWork]) -> datetime | None:
+    """Return the latest moment, UTC, for which all can speak that are not far behind; None when none is ready."""
+    moments = [work.live.as_of for work in works if work.is_ready and work.live is not None]
+    return min((moment for moment in moments if max(moments) - moment <= MOST_BACK), default=None)

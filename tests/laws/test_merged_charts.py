@@ -30,7 +30,7 @@ from speed_layer.store.ready import (
 from tests.speed_layer.live_model import START, Played
 from tests.speed_layer.merging import Merging
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.law
 
 ITEMS = ["ärger", "夜に駆ける", "🎵", *(f"track-{n}" for n in range(24))]
 REGIONS = ["ZZ", "IN", "US-CA", "DE", "BR"]

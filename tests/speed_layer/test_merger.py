@@ -16,7 +16,7 @@ from speed_layer.moments import MOST_LAG
 from tests.speed_layer.live_model import START, Played
 from tests.speed_layer.merging import AT, SECOND, Merging, merger, partition_of, said, status_of
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.law
 
 ITEMS = ["ärger", "夜に駆ける", "🎵", *(f"track-{n}" for n in range(24))]
 REGIONS = ["ZZ", "IN", "US-CA", "DE", "BR"]
