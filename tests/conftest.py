@@ -1,5 +1,6 @@
 """One Spark session for the whole run, made for many small jobs."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ class WithoutPandas(MetaPathFinder):
 def save_time(config: pytest.Config) -> None:
     """Leave out what costs a run of fast tests a second and what none of them needs."""
     sys.meta_path.insert(0, WithoutPandas())
+    gc.disable()  # a quarter of the time; what these tests leave in memory is little
     config.option.timeout_method = "signal"  # no thread a test: nothing here hangs in a JVM
 
 

@@ -17,7 +17,7 @@ from jobs.verify_events import event_proofs, too_short
 from tests.lakes import at
 from tests.proved_lake import proved_lake
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.lake
 
 MODEL = proved_lake()
 PROOFS = {proof.name: proof for proof in
