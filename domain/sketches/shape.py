@@ -10,7 +10,7 @@ import numpy.typing as npt
 from domain.sketches.count_min import MAX_WIDTH, MIN_WIDTH, ROWS
 
 _CELL_BYTES: Final = 4
-_HEAD_ENTRY_BYTES: Final = 12  # number of the item, events since admission, the most before it
+HEAD_ENTRY_BYTES: Final = 12  # number of the item, events since admission, the most before it
 _EXACT_ENTRY_BYTES: Final = 8  # number of the item, events
 
 Numbers = npt.NDArray[np.intp]
@@ -42,7 +42,7 @@ class SketchShape:
     @property
     def size_bytes(self) -> int:
         """Bytes of the sketched form; ids are kept once for all buckets and do not count."""
-        return ROWS * self.width * _CELL_BYTES + self.head * _HEAD_ENTRY_BYTES
+        return ROWS * self.width * _CELL_BYTES + self.head * HEAD_ENTRY_BYTES
 
     @property
     def exact_items(self) -> int:

@@ -5,11 +5,13 @@ from functools import partial
 
 import click
 
+from domain.capacity import Load
 from domain.errors import LakeboardError
 from lakeboard import checks_of_installation as installation
 from lakeboard import checks_of_lake as lake
 from lakeboard import checks_of_servers
 from lakeboard.checks import Check, State
+from lakeboard.commands.capacity import show_capacity
 from lakeboard.commands.reading import JSON_OPTION, print_json, print_table
 from lakeboard.settings import InvalidSettingError, Settings
 
@@ -19,15 +21,26 @@ from lakeboard.settings import InvalidSettingError, Settings
     epilog="""\b
 Examples:
   lakeboard doctor
-  lakeboard doctor --json""",
+  lakeboard doctor --json
+  lakeboard doctor --capacity --rate 10000      what live counting takes in memory, from its bounds""",
 )
+@click.option("--capacity", is_flag=True, help="Only say how much memory live counting takes at most.")
+@click.option(
+    "--rate", type=click.IntRange(1), default=10_000, show_default=True, help="Plays a second, for --capacity."
+)
+@click.option("--regions", type=click.IntRange(1, 100_000), default=200, show_default=True, help="For --capacity.")
+@click.option("--partitions", type=click.IntRange(1, 1024), default=8, show_default=True, help="For --capacity.")
 @JSON_OPTION
 @click.pass_context
-def doctor_command(context: click.Context, *, as_json: bool) -> None:
+def doctor_command(
+    context: click.Context, *, capacity: bool, rate: int, regions: int, partitions: int, as_json: bool
+) -> None:
     """Say what is installed and what the lake is like, what is missing, and what to do.
 
     Changes nothing and starts no Spark. Exits with 1 when there is a problem; a warning is none.
     """
+    if capacity:
+        return show_capacity(Load(plays_per_second=rate, regions=regions, partitions=partitions), as_json=as_json)
     checks = examined(context.obj)
     if as_json:
         print_json([{"check": c.name, "state": c.state.value, "found": c.found, "next": c.step} for c in checks])
