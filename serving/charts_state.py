@@ -6,6 +6,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from domain.live_windows import LiveWindow
 from speed_layer.store.charts import ChartReading
 
 
@@ -29,6 +30,11 @@ class ChartsCollector(Collector):
         for kind, moment in status.moments.items():
             as_of.add_metric([kind.value], moment.as_of.timestamp())
             partial.add_metric([kind.value], len({one.partition for one in moment.partial}))
+        if (
+            frontier := status.moments[LiveWindow.DAY].frontier if LiveWindow.DAY in status.moments else None
+        ) is not None:
+            says = "Batch's counts are in the live day up to here; far behind now: batch is late."
+            yield GaugeMetricFamily("lakeboard_charts_frontier_timestamp_seconds", says, frontier.timestamp())
         yield as_of
         yield partial
         silent = max(self._reading.now_ms - status.written_ms, 0) / 1000

@@ -24,6 +24,7 @@ from speed_layer.names import Items, Regions
 from speed_layer.pending import HOURS_AHEAD, Pending
 from speed_layer.play_batch import PlayBatch
 from speed_layer.retry_window import LogWentBackError, RetryWindow
+from speed_layer.sample import Sample
 
 _MS = timedelta(milliseconds=1)
 _US_A_TEN = 10_000_000
@@ -61,6 +62,7 @@ class LivePartition:
         self.regions = Regions(policy.regions)
         self.retry = RetryWindow(_minutes(policy.retry_window))
         self.pending = Pending()
+        self.sample = Sample()
         self.buckets = Buckets(policy, self.items)
         self.meters: Counter[Meter] = Counter()
         self.position = -1
@@ -183,6 +185,7 @@ class LivePartition:
         hour = log_ms // _MS_AN_HOUR
         if before // _MS_AN_HOUR != hour:
             self.pending.forget_before(self.buckets.hours_from)
+            self.sample.forget_before(self.buckets.hours_from)
             self._free_regions(hour)
             self._take_over()
         if len(self.items) > self._compact_at:
@@ -220,6 +223,8 @@ class LivePartition:
         wanted[used[ahead]] = False
         items = self.items.numbers_of(list(compress(batch.items, wanted.tolist())))
         too_old = self.buckets.add(tens[near], regions[near], items, counts[near])
+        hours = tens[near] // (TENS_A_MINUTE * MINUTES_AN_HOUR)
+        self.sample.add(hours[~too_old], items[~too_old], counts[near][~too_old], self.items.hashes)
         self.meters.update({Meter.TOO_OLD: int(too_old.sum()), Meter.COUNTED: int(len(near) - too_old.sum())})
         self.changes.touch(regions)
 
@@ -262,8 +267,10 @@ class LivePartition:
         used = self.buckets.used_items()
         for numbers in self.changes.used_items():
             used[numbers] = True
+        used[self.sample.used_items()] = True
         moved = self.items.keep(used)
         self.buckets.renumber(moved)
+        self.sample.renumber(moved)
         self.changes.renumber(moved)
         self._compact_at = max(_COMPACT_FROM, 2 * len(self.items))
 

@@ -34,6 +34,7 @@ REST: Final = "rest"
 _ITEMS_A_PART: Final = 16_384
 _BETWEEN = "\0"  # no id can hold it
 _MINUTE, _HOUR, _FINE, _RETRY, _ITEMS, _PINS, _TAIL = "minute", "hour", "fine", "retry", "items", "pins", "tail"
+_SAMPLE = "sample"
 
 
 class Part(NamedTuple):
@@ -81,6 +82,8 @@ def snapshot(partition: LivePartition) -> Snapshot:
     parts.update({f"{_FINE}/{at}": _of_block(partition, buckets.as_it_is(at)) for at in buckets.fine})
     parts.update({f"{_RETRY}/{at}": _of_columns(ids, ids) for at, ids in partition.retry.chunks().items()})
     parts.update({f"{_PINS}/{number}": _of_columns(keys, keys) for number, keys in enumerate(pins)})
+    for hour, (keys, counts) in partition.sample.hours.items():
+        parts[f"{_SAMPLE}/{hour}"] = _of_columns(keys, keys, counts.astype(np.uint64))
     parts.update(_of_items(partition))
     buckets.tail.settle()
     if len(buckets.tail):
@@ -207,6 +210,9 @@ def _restore_buckets(partition: LivePartition, rest: Rest, blobs: Mapping[str, b
 
 def _restore_rest(partition: LivePartition, rest: Rest, blobs: Mapping[str, bytes]) -> None:
     pending = partition.pending
+    for name in (name for name in blobs if name.startswith(f"{_SAMPLE}/")):
+        keys, counts = _keys(blobs[name]).reshape(2, -1)
+        partition.sample.hours[int(name.partition("/")[2])] = (keys, counts.astype(np.int64))
     for hour, region, chunk, position, plays in rest.tardy:
         pending.tardy.setdefault((hour, region), {})[chunk] = (position, plays)
     pending.ahead.update({(hour, region): plays for hour, region, plays in rest.ahead})

@@ -15,6 +15,7 @@ from domain.sketches.codec import FORMAT_VERSION, fingerprint
 from domain.sketches.keys import UInt64s
 from domain.speed_policy import SpeedPolicy
 from speed_layer.names import HASHING
+from speed_layer.sample import SAMPLING
 
 REST_VERSION: Final = 1
 
@@ -92,7 +93,7 @@ _VERSION_DECODER = msgspec.msgpack.Decoder(_Versioned)
 def state_fingerprint(policy: SpeedPolicy, rules: Rules) -> str:
     """Return 16 hex digits that change with anything that stored state depends on: bounds, rules, hashes, formats."""
     parts = (policy.fingerprint(), rules.fingerprint(), fingerprint(policy.minutes, HASHING))
-    return sha256(repr((parts, FORMAT_VERSION, REST_VERSION)).encode()).hexdigest()[:16]
+    return sha256(repr((parts, FORMAT_VERSION, REST_VERSION, SAMPLING)).encode()).hexdigest()[:16]
 
 
 def encode_rest(rest: Rest) -> bytes:

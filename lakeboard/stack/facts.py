@@ -8,10 +8,13 @@ import msgspec
 
 from domain.errors import LakeboardError
 from domain.log import Partition, Stream
+from domain.speed_policy import DEFAULT_SPEED_POLICY
 from domain.tables import PLAYS
+from domain.windows import HOUR
 from ingest.delta_log import newest_version
 from ingest.lake_reader import newest_release
 from ingest.redis_log import RedisLog
+from lakeboard.commands.reading import clock_time
 from lakeboard.settings import Settings, size_in_bytes
 from lakeboard.stack.part import PartState
 from lakeboard.stack.parts import LAKE_WRITER_STATE, SPEED_STATE
@@ -22,6 +25,7 @@ from lakeboard.stack.state import PartReport, StackReport, read_report
 _TIMEOUT_SECONDS = 5.0
 _LATE_CYCLES = 3  # a lake writer that missed so many commits is stuck or waits for something
 _LATE_LEAST = timedelta(seconds=60)
+_LATE_BATCH = timedelta(hours=3)  # an hour is certified some minutes after its end: two were missed
 
 
 class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ def stack_facts(settings: Settings) -> StackFacts:
     lake = _lake(settings, now)
     problems += trouble
     if report is not None:
-        problems += _lateness(settings, now)
+        problems += [*_lateness(settings, now), *batch_lateness(lake, settings.clock())]
     speed = speed_facts(settings.run_folder / SPEED_STATE, now) if report is not None else None
     problems += speed.problems if speed else []
     return StackFacts(
@@ -204,6 +208,22 @@ def _lateness(settings: Settings, now: datetime) -> list[str]:
         return []
     every = f"it should commit every {settings.commit_seconds:g} s"
     return [f"the lake writer said nothing for {_seconds(age)} s and {every}; see docs/runbook.md"]
+
+
+def batch_lateness(lake: LakeFacts, now: datetime) -> list[str]:
+    """Say when batch is so late that the live day leans on its buckets alone.
+
+    Args:
+        lake: Its newest release; one without says nothing, as there is nothing to be late with.
+        now: By the clock of the stack, UTC.
+    """
+    if lake.frontier is None or now - lake.frontier <= _LATE_BATCH:
+        return []
+    end = lake.frontier + DEFAULT_SPEED_POLICY.hours_kept * HOUR
+    return [
+        f"batch is late: certified up to {clock_time(lake.frontier)} only. The live day has all until "
+        f"{clock_time(end)}; see logs/hourly.log, or run `lakeboard recount` and `lakeboard publish`"
+    ]
 
 
 def _late_after(settings: Settings) -> timedelta:

@@ -13,6 +13,7 @@ from lakeboard.commands.status import ago
 from lakeboard.commands.up import banner
 from lakeboard.replay import replay_clock, replay_from, replay_text
 from lakeboard.settings import Settings
+from lakeboard.stack.facts import LakeFacts, batch_lateness
 from lakeboard.stack.health import is_listening, state_probe
 from lakeboard.stack.launch import LogKeeper, PortTakenError, UnsafeFolderError, make_folders, require_port
 from lakeboard.stack.state import (
@@ -168,3 +169,16 @@ def test_the_demo_of_an_empty_lake_leaves_a_lake_with_a_release_alone(tmp_path: 
 
     assert (result.exit_code, result.output) == (0, "")
     assert not (tmp_path / "lake" / "_imports").exists()
+
+
+def test_batch_that_missed_two_hours_is_said_with_how_long_the_live_day_lasts() -> None:
+    def said(frontier: datetime | None) -> list[str]:
+        lake = LakeFacts(
+            last_commit=NOW, last_commit_age_seconds=0, release=1, release_age_seconds=0, frontier=frontier
+        )
+        return batch_lateness(lake, NOW)
+
+    assert said(None) == said(NOW.replace(hour=9)) == []
+    (problem,) = said(NOW.replace(hour=8))
+    assert problem.startswith("batch is late: certified up to 2026-11-14 08:00 UTC only")
+    assert "has all until 2026-11-15 09:00 UTC" in problem
