@@ -63,6 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before the hook of xdist that reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Share the tests out by file, but all that need the Spark session to one process: there is one session a run."""
     for item in items:
