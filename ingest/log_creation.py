@@ -36,6 +36,11 @@ def log_in(client: redis.Redis, partitions: Mapping[Stream, int], now: datetime)
     return meta
 
 
+def created(meta: Mapping[str, str]) -> datetime:
+    """Return the server's time at which a log began, UTC: plays of before are not in it."""
+    return EPOCH + timedelta(milliseconds=int(meta["created_ms"]))
+
+
 def moment(time: tuple[int, int]) -> datetime:
     """Return what TIME answers, seconds and microseconds, as a moment in UTC."""
     seconds, microseconds = time

@@ -98,12 +98,15 @@ end
 return ends
 """
 
-# Another identity for the same entries. Marks and offsets were of the old one; readers go on holding back the trim.
+# Another identity for the same entries, which begins now: what was dropped before is of the old one. So were marks and
+# offsets; readers go on holding back the trim.
 # Of two that do it at once the first decides. KEYS: log, trimmed, offsets; ARGV: log id, new id.
 START_OVER = """#!lua flags=allow-oom
 local found = redis.call('HGET', KEYS[1], 'id')
 if found ~= ARGV[1] then return found end
-redis.call('HSET', KEYS[1], 'id', ARGV[2])
+local time = redis.call('TIME')
+local now_ms = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('HSET', KEYS[1], 'id', ARGV[2], 'created_ms', now_ms)
 redis.call('DEL', KEYS[2], KEYS[3])
 return ARGV[2]
 """

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from domain.position import LAKE_WRITER
+from domain.position import LAKE_WRITER, LOG_IN_USE
 from domain.tables import PLAYS
 from domain.windows import milliseconds
 from ingest.delta_log import app_transactions, newest_version
@@ -28,16 +28,20 @@ def log_positions(lake_root: Path, log_id: str) -> tuple[int, dict[int, int]]:
     Raises:
         LakeUnreadableError: the table's log is damaged.
     """
-    path = lake_root / PLAYS.name
-    version = newest_version(path)
-    if version < 0:
-        return version, {}
-    try:
-        transactions = app_transactions(path, version)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise LakeUnreadableError(PLAYS.name, first_line(error)) from error
+    version = newest_version(lake_root / PLAYS.name)
+    transactions = _transactions(lake_root, version)
     prefix = f"{LAKE_WRITER}{log_id}/"
     return version, {int(w.removeprefix(prefix)): at for w, at in transactions.items() if w.startswith(prefix)}
+
+
+def had_another_log(lake_root: Path, version: int, log_id: str) -> bool:
+    """Say whether the lake read another log before this one: then plays are missing in it that were accepted.
+
+    Raises:
+        LakeUnreadableError: the log of `bronze/plays` is damaged.
+    """
+    logs = {app for app in _transactions(lake_root, version) if app.startswith(LOG_IN_USE)}
+    return bool(logs - {f"{LOG_IN_USE}{log_id}"})
 
 
 def plays_of_log(
@@ -70,6 +74,15 @@ def plays_of_log(
                 yield from _by_partition(rows)
         except duckdb.Error as error:
             raise LakeUnreadableError(PLAYS.name, first_line(error)) from error
+
+
+def _transactions(lake_root: Path, version: int) -> dict[str, int]:
+    if version < 0:
+        return {}
+    try:
+        return app_transactions(lake_root / PLAYS.name, version)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise LakeUnreadableError(PLAYS.name, first_line(error)) from error
 
 
 def _may_hold(plays: PinnedTable, lake_root: Path, since_ms: int) -> PinnedTable:

@@ -27,7 +27,7 @@ from domain.log import (
 )
 from domain.windows import milliseconds
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock
-from ingest.log_creation import log_in, moment, new_log_id, texts
+from ingest.log_creation import created, log_in, moment, new_log_id, texts
 from ingest.log_errors import translated
 from ingest.log_keys import (
     BODY,
@@ -62,7 +62,7 @@ class RedisLog:
         self._client = client
         self._clock = clock
         self.address = address
-        self.log_id = meta["id"]
+        self.log_id, self.created = meta["id"], clock.of_server(created(meta))
         self._partitions = {
             stream: tuple(Partition(stream, n) for n in range(int(meta[stream.value]))) for stream in Stream
         }

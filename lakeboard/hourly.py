@@ -6,10 +6,12 @@ three run as commands of their own, so that what Spark takes is given back, and 
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from domain.clock import Clock
 from domain.frontier import certifiable_end
@@ -18,7 +20,6 @@ from domain.tables import PLAYS
 from ingest.delta_log import newest_version
 from ingest.lake_writer import log_read_to
 from ingest.read_releases import newest_release
-from lakeboard.commands.service import AskedToEnd
 from lakeboard.part_state import PartStateFile
 
 STATE_FILE = "hourly.json"
@@ -26,87 +27,22 @@ WORKING, FAILED, STOPPED = "working", "failed", "stopped"
 _LOOK_SECONDS = 5.0
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 30.0, 600.0
 _POLL_SECONDS = 0.2
-Incomplete = frozenset[tuple[int, int]]  # partition, and log time from which it is complete
+_LOOK_FOR_VIEW_SECONDS = 30.0  # opening the lake for it costs some
+Incomplete = frozenset[tuple[int, str]]  # partition number and log id
 _PATIENCE_SECONDS = 20.0  # a recount that is asked to end leaves the lake as it is, or the next one repairs it
 
 
-@dataclass(frozen=True, kw_only=True)
-class HourlyJob:
-    """What to do by the clock.
+class Stop(Protocol):
+    """Whether somebody asked to end."""
 
-    Attributes:
-        lake_root: Folder of the lake.
-        policy: Gives the grace after an hour's end.
-        clock: Tells now, UTC; that of a replay in a replay.
-        incomplete: Which partitions live counting began without earlier plays, and when; a new set is worth a restore.
-        state: Where it says how it is.
-        tell: Told what happened.
-    """
+    def is_set(self) -> bool:
+        """Say whether it was asked."""
 
-    lake_root: Path
-    policy: Policy
-    clock: Clock
-    incomplete: Callable[[], Incomplete]
-    state: PartStateFile
-    tell: Callable[..., object]
+    def wait(self, timeout: float) -> object:
+        """Return soon after it was asked, or after so many seconds."""
 
 
-def certifiable(lake_root: Path, now: datetime, policy: Policy) -> datetime | None:
-    """Return the end of the hours that a recount could certify now, UTC, exclusive; None while the lake is empty."""
-    version = newest_version(lake_root / PLAYS.name)
-    if version < 0:
-        return None
-    return certifiable_end(log_read_to(lake_root, version).values(), now, policy)
-
-
-def is_due(lake_root: Path, now: datetime, policy: Policy, *, since: datetime) -> bool:
-    """Say whether a recount would certify an hour that none has certified.
-
-    Args:
-        lake_root: Folder of the lake.
-        now: The present moment, UTC.
-        policy: Gives the grace after an hour's end.
-        since: In a lake without a release, hours that ended before this moment make nothing due: it waits for the
-            first hour to end instead of starting Spark beside the first event.
-    """
-    end = certifiable(lake_root, now, policy)
-    if end is None:
-        return False
-    newest = newest_release(lake_root)
-    return end > (certifiable_end((), since, policy) if newest is None else newest.frontier)
-
-
-def run(job: HourlyJob, stop: AskedToEnd) -> None:
-    """Do it by the clock until asked to end; what fails is tried again, less and less often."""
-    since, retry = job.clock(), _FIRST_RETRY_SECONDS
-    restored_for: Incomplete = frozenset()
-    while not stop.is_set():
-        incomplete = job.incomplete()
-        if incomplete - restored_for:
-            restored_for = incomplete
-            _told(job, "restore", stop)  # what it cannot restore, the present hours bring by and by
-        problem = ""
-        if is_due(job.lake_root, job.clock(), job.policy, since=since):
-            problem = _told(job, "recount", stop) or _told(job, "publish", stop)
-        job.state.change(FAILED if problem else WORKING, problem)
-        stop.wait(retry if problem else _LOOK_SECONDS)
-        retry = min(2 * retry, _LONGEST_RETRY_SECONDS) if problem else _FIRST_RETRY_SECONDS
-    job.state.change(STOPPED)
-
-
-def _told(job: HourlyJob, command: str, stop: AskedToEnd) -> str:
-    """Run a command and tell how it ended; return why it failed, empty when it is done or was asked to end."""
-    if stop.is_set():
-        return ""
-    job.tell("begun", command=command)
-    code, last = _ended(command, stop)
-    problem = f"lakeboard {command} ended with code {code}: {last}" if code and not stop.is_set() else ""
-    job.tell("failed" if problem else "ended", command=command, code=code, said=last)
-    job.state.note(**{command: {"at": job.clock(), "code": code, "said": last}})
-    return problem
-
-
-def _ended(command: str, stop: AskedToEnd) -> tuple[int, str]:
+def ended(command: str, stop: Stop) -> tuple[int, str]:
     """Run one command of ours to its end, or end it when asked to; return its code and the last line it said."""
     whole = [sys.executable, "-m", "lakeboard", command]
     with subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -128,3 +64,119 @@ def _rest(process: "subprocess.Popen[bytes]") -> bytes:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.communicate()[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HourlyJob:
+    """What to do by the clock.
+
+    Attributes:
+        lake_root: Folder of the lake.
+        policy: Gives the grace after an hour's end.
+        clock: Tells now, UTC; that of a replay in a replay.
+        incomplete: Which partitions live counting began without earlier plays of which log; a new one is worth a
+            restore.
+        unpublished: Whether the newest release could be handed over to the live charts and was not.
+        state: Where it says how it is.
+        tell: Told what happened.
+        command: Runs one command of ours; returns its code and the last line it said.
+    """
+
+    lake_root: Path
+    policy: Policy
+    clock: Clock
+    incomplete: Callable[[], Incomplete]
+    unpublished: Callable[[], bool]
+    state: PartStateFile
+    tell: Callable[..., object]
+    command: Callable[[str, Stop], tuple[int, str]] = ended
+
+
+def certifiable(lake_root: Path, now: datetime, policy: Policy) -> datetime | None:
+    """Return the end of the hours that a recount could certify now, UTC, exclusive; None while the lake is empty."""
+    version = newest_version(lake_root / PLAYS.name)
+    if version < 0:
+        return None
+    return certifiable_end(log_read_to(lake_root, version).values(), now, policy)
+
+
+def due_end(lake_root: Path, now: datetime, policy: Policy, *, since: datetime) -> datetime | None:
+    """Return the end of the hours that a recount would certify and none has, UTC, exclusive; None when there is none.
+
+    Args:
+        lake_root: Folder of the lake.
+        now: The present moment, UTC.
+        policy: Gives the grace after an hour's end.
+        since: In a lake without a release, hours that ended before this moment make nothing due: it waits for the
+            first hour to end instead of starting Spark beside the first event.
+    """
+    end = certifiable(lake_root, now, policy)
+    if end is None:
+        return None
+    newest = newest_release(lake_root)
+    return end if end > (certifiable_end((), since, policy) if newest is None else newest.frontier) else None
+
+
+def run(job: HourlyJob, stop: Stop) -> None:
+    """Do it by the clock until asked to end; what fails is tried again, less and less often."""
+    job.state.change(WORKING)
+    since, retry = job.clock(), _FIRST_RETRY_SECONDS
+    done = _Done()
+    while not stop.is_set():
+        problems = [_restored(job, done, stop), _recounted(job, done, since, stop), _published(job, done, stop)]
+        problem = next(filter(None, problems), "")
+        job.state.change(FAILED if problem else WORKING, problem)
+        stop.wait(retry if problem else _LOOK_SECONDS)
+        retry = min(2 * retry, _LONGEST_RETRY_SECONDS) if problem else _FIRST_RETRY_SECONDS
+    job.state.change(STOPPED)
+
+
+@dataclass
+class _Done:
+    """What was done for what, so that it is not done for the same again."""
+
+    restored_for: Incomplete = frozenset()
+    recounted_to: datetime | None = None
+    look_for_view_at: float = 0.0
+
+
+def _restored(job: HourlyJob, done: _Done, stop: Stop) -> str:
+    incomplete = job.incomplete()
+    done.restored_for &= incomplete  # what is whole again may be lost again
+    if not incomplete - done.restored_for:
+        return ""
+    problem = _told(job, "restore", stop)
+    done.restored_for = done.restored_for if problem else incomplete
+    return problem
+
+
+def _recounted(job: HourlyJob, done: _Done, since: datetime, stop: Stop) -> str:
+    """Recount once for each end: where no play is, nothing is certified, and the frontier stays as it is."""
+    end = due_end(job.lake_root, job.clock(), job.policy, since=since)
+    if end is None or end == done.recounted_to:
+        return ""
+    problem = _told(job, "recount", stop)
+    done.recounted_to = done.recounted_to if problem else end
+    done.look_for_view_at = 0.0
+    return problem
+
+
+def _published(job: HourlyJob, done: _Done, stop: Stop) -> str:
+    """Publish what is not in force: after a recount, whoever ran it, and when the views server lost the view."""
+    if time.monotonic() < done.look_for_view_at:
+        return ""
+    problem = _told(job, "publish", stop) if job.unpublished() else ""
+    done.look_for_view_at = 0.0 if problem else time.monotonic() + _LOOK_FOR_VIEW_SECONDS
+    return problem
+
+
+def _told(job: HourlyJob, command: str, stop: Stop) -> str:
+    """Run a command and tell how it ended; return why it failed, empty when it is done or was asked to end."""
+    if stop.is_set():
+        return ""
+    job.tell("begun", command=command)
+    code, last = job.command(command, stop)
+    problem = f"lakeboard {command} ended with code {code}: {last}" if code and not stop.is_set() else ""
+    job.tell("failed" if problem else "ended", command=command, code=code, said=last)
+    job.state.note(**{command: {"at": job.clock(), "code": code, "said": last}})
+    return problem

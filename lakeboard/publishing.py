@@ -8,11 +8,12 @@ from domain.log import LogUnavailableError
 from domain.speed_policy import DEFAULT_SPEED_POLICY
 from domain.windows import HOUR
 from ingest.lake_reader import LakeReader
-from ingest.read_batch_view import ViewLimits, batch_view, hand_over
+from ingest.read_batch_view import ReleaseBehindLogError, ViewLimits, batch_view, hand_over
+from ingest.read_releases import NothingCountedError
 from ingest.redis_log import RedisLog
 from ingest.table_lock import locked
 from lakeboard.settings import Settings
-from speed_layer.store.connection import connect
+from speed_layer.store.connection import ViewsUnavailableError, connect
 from speed_layer.store.view_codec import ViewMeta
 from speed_layer.store.views import ViewStore
 
@@ -77,6 +78,19 @@ def publish(
             view = batch_view(reader, of, limits=_LIMITS, on_step=on_step)
             on_step("publish")
             return _published(store.write(view, back=back), is_new=True, now=settings.clock())
+
+
+def is_unpublished(settings: Settings) -> bool:
+    """Say whether the newest release could take over from live counting and is not the view in force.
+
+    No while a server is away, before the first release, and while that one has not read the log far enough.
+    """
+    try:
+        with connect(settings.views_address) as views, LakeReader(settings.lake_root.absolute()) as reader:
+            of = hand_over(reader, policy=settings.policy, log_id=log_in_force(settings))
+            return ViewStore(views).in_force(of.release.release, of.release.frontier, of.log_id) is None
+    except (NothingCountedError, ReleaseBehindLogError, ViewsUnavailableError):
+        return False
 
 
 def log_in_force(settings: Settings) -> str | None:

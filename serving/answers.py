@@ -2,7 +2,6 @@
 
 import os
 import re
-import traceback
 from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from litestar.exceptions import HTTPException
 
 from domain.log import LogFullError, LogReplacedError, LogUnavailableError, UnsafeLogServerError
 from serving.bodies import Scope, Send
-from serving.logs import log
+from serving.logs import log, of_error
 from serving.problems import PROBLEM_TYPE, Code, RefusedError
 
 JSON_TYPE = b"application/json"
@@ -91,9 +90,7 @@ def refused(error: Exception, head: Head, *, route: str) -> tuple[Answer, str]:
     refusal = refusal_of(error)
     facts = {"request_id": head.request_id.decode(), "method": head.method, "route": route, "code": refusal.code}
     if refusal.code == Code.INTERNAL:
-        frames = traceback.extract_tb(error.__traceback__)
-        places = [f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]
-        log.error("request_failed", **facts, status=refusal.status, error=type(error).__name__, places=places)
+        log.error("request_failed", **facts, status=refusal.status, **of_error(error))
     elif refusal.status >= _SERVER_ERROR:
         log.error("request_refused", **facts, status=refusal.status, reason=str(error))
     else:

@@ -144,11 +144,14 @@ class Application:
     def _common(self, head: Head) -> Headers:
         """Return what every answer carries: the request's id, and what a browser of another origin asks for."""
         named = (b"x-request-id", head.request_id)
+        if not self._settings.cors_origins:
+            return (named,)
+        vary = (b"vary", b"origin")  # on all: a cache must not hand what it got without an origin to one with
         allowed = self._allowed_origin(head)
         if allowed is None:
-            return (named,)
+            return (named, vary)
         exposed = (b"access-control-expose-headers", _EXPOSED)
-        return (named, (b"access-control-allow-origin", allowed), exposed, (b"vary", b"origin"))
+        return (named, (b"access-control-allow-origin", allowed), exposed, vary)
 
     def _allowed_origin(self, head: Head) -> bytes | None:
         origin = head.headers.get(b"origin")

@@ -1,7 +1,7 @@
 """What may be asked of charts: query strings to questions, and the words for what may not."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -35,6 +35,7 @@ _BEFORE_ITEM, _AFTER_ITEM = COUNT_ROUTE.split("{item_id:str}")
 _LONGEST_QUERY = 2048
 _LONGEST_NUMBER = 9  # digits; longer ones are no rows and no releases
 _REMEMBERED = 4096
+_LONGEST_SPAN = timedelta(days=3660)  # ten years: each day of a span is made to ask the lake for it
 
 
 class Question(NamedTuple):
@@ -125,6 +126,9 @@ def count_question_of(path: str, query: bytes) -> tuple[str, Window, str]:
     start, end = moment_of("from", said["from"]), moment_of("to", said["to"])
     if floor_hour(start) != start or floor_hour(end) != end or end <= start:
         detail = "from and to are whole hours UTC, and to, which is not included, is the later one"
+        raise RefusedError(Code.PARAMETER_INVALID, detail, field="to")
+    if end - start > _LONGEST_SPAN:
+        detail = f"to is at most {_LONGEST_SPAN.days:,} days after from: ask for the years one by one"
         raise RefusedError(Code.PARAMETER_INVALID, detail, field="to")
     return item, Window(start, end), _region(said.get("region", ALL_REGIONS))
 

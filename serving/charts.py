@@ -1,6 +1,11 @@
-"""`GET /v1/top`, `/v1/charts/top`, `/v1/items/{id}/count`: live charts as ready bytes, the rest from the lake."""
+"""`GET /v1/top`, `/v1/charts/top`, `/v1/items/{id}/count`: live charts as ready bytes, the rest from the lake.
+
+Work is paid for before it is done: a read of the lake by the bucket that a reader has for all of them, a body of a live
+chart by one of that chart. So neither ever new questions nor `If-None-Match` make work without a limit.
+"""
 
 import hashlib
+from functools import partial
 
 from serving.answers import JSON_TYPE, Answer, Head, Headers
 from serving.chart_questions import Question, count_question_of, is_count, question_of
@@ -36,18 +41,21 @@ class ChartsEndpoint:
         if question.window is not None:
             return await self._of_closed(head, question)
         ready = await self._live.chart(question.kind, question.region)
+        chart = f"{question.kind.value}|{question.region}"
+        if not ready.has(question.n):
+            self._readers.take(head, f"made|{chart}")  # not its reads, so that asking whether it changed stays free
         tag, body = ready.answer(question.n)
-        return self._cached(head, tag, body, seconds=_LIVE_SECONDS, chart=f"{question.kind.value}|{question.region}")
+        return self._cached(head, tag, body, seconds=_LIVE_SECONDS, chart=chart)
 
     async def _of_closed(self, head: Head, question: Question) -> Answer:
         chart = f"{question.kind.value}|{question.region}|{question.window}"
         seconds = _NEWEST_SECONDS if question.version is None else _RELEASE_SECONDS
-        body = await self._closed.chart(question)
+        body = await self._closed.chart(question, pay=partial(self._readers.take_lake, head))
         return self._cached(head, _tag(body), body, seconds=seconds, chart=chart)
 
     async def _of_count(self, head: Head) -> Answer:
         item, span, region = count_question_of(head.path, head.query)
-        body = await self._closed.count(item, span, region)
+        body = await self._closed.count(item, span, region, pay=partial(self._readers.take_lake, head))
         return self._cached(head, _tag(body), body, seconds=_NEWEST_SECONDS, chart=f"item|{item}|{region}")
 
     def _cached(self, head: Head, tag: bytes, body: bytes, *, seconds: int, chart: str) -> Answer:

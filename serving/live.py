@@ -6,6 +6,7 @@ misses charts in between, never the newest one, and is dropped when an event can
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -69,6 +70,8 @@ class _Channel:
                 await self._look()
             except RefusedError as error:  # viewers keep the chart that they have until it is back
                 log.warning("live_chart_unread", code=error.code)
+            except Exception:  # without another look they would never hear of a change again
+                log.exception("live_chart_look_failed")
 
     async def _look(self) -> None:
         ready = await self._live.chart(self._question.kind, self._question.region)
@@ -89,13 +92,13 @@ class LiveStreams:
         self._live = live
         self._readers = readers
         self._channels: dict[Question, _Channel] = {}
-        self._viewers = 0
+        self._viewers: Counter[str] = Counter()  # by key or address
         self._closing = asyncio.Event()
 
     @property
     def open_now(self) -> int:
         """How many are open."""
-        return self._viewers
+        return self._viewers.total()
 
     def close(self) -> None:
         """End all of them; the viewers come again by themselves."""
@@ -110,11 +113,10 @@ class LiveStreams:
         require_get(head)
         self._readers.admit(head)
         question = question_of(head.path, head.query)
-        if self._viewers >= self._settings.viewers:
-            detail = f"{self._viewers:,} live charts are open: ask for the chart once a second instead"
-            raise RefusedError(Code.TOO_MANY_VIEWERS, detail, headers=((b"retry-after", b"10"),))
+        viewer = self._readers.name(head)
+        self._require_room(viewer)
         self._readers.take(head, f"live|{question.kind.value}|{question.region}")
-        async with self._watching(question) as channel:
+        async with self._watching(question, viewer) as channel:
             await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *more]})
             leaving = [asyncio.create_task(self._left(receive)), asyncio.create_task(self._closed())]
             try:
@@ -123,6 +125,16 @@ class LiveStreams:
                 for task in leaving:
                     task.cancel()
         return 200
+
+    def _require_room(self, viewer: str) -> None:
+        if self.open_now >= self._settings.viewers:
+            detail = f"{self.open_now:,} live charts are open: ask for the chart once a second instead"
+        elif self._viewers[viewer] >= self._settings.viewers_each:
+            most = self._settings.viewers_each
+            detail = f"one key or address may have {most:,} live charts open: close one, or ask once a second instead"
+        else:
+            return
+        raise RefusedError(Code.TOO_MANY_VIEWERS, detail, headers=((b"retry-after", b"10"),))
 
     async def _follow(self, channel: _Channel, seen: str, send: Send, leaving: "list[asyncio.Task[None]]") -> None:
         """Hand over events until the viewer leaves, is too slow, or had its time."""
@@ -157,16 +169,16 @@ class LiveStreams:
         await self._closing.wait()
 
     @asynccontextmanager
-    async def _watching(self, question: Question) -> AsyncIterator[_Channel]:
+    async def _watching(self, question: Question, viewer: str) -> AsyncIterator[_Channel]:
         channel = self._channels.setdefault(question, _Channel(self._live, question))
         channel.viewers += 1
-        self._viewers += 1
+        self._viewers[viewer] += 1
         try:
             await channel.open()
             yield channel
         finally:
             channel.viewers -= 1
-            self._viewers -= 1
+            self._viewers -= Counter((viewer,))  # one that has none left is forgotten
             if not channel.viewers:
                 channel.close()
                 self._channels.pop(question, None)

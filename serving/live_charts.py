@@ -10,6 +10,7 @@ import msgspec
 from domain.errors import LakeboardError
 from domain.live_chart import LiveChart, LiveMoment, unlisted
 from domain.live_windows import LiveWindow
+from serving.logs import log
 from serving.problems import Code, RefusedError
 from speed_layer.store.charts import ChartReading, ChartsReader
 
@@ -18,13 +19,14 @@ _LAST_KNOWN_SECONDS = 5.0  # how long it is served while the views server does n
 _SILENT_MS = 10_000  # of a merger that does not write any more
 _WATCH_SECONDS = 1.0
 _MOST_KEPT = 4096  # charts; whoever asks for regions that do not exist fills no memory
+_MOST_ANSWERS = 8  # of one chart: there may be one for each number of rows
 _WAIT = ((b"retry-after", b"1"),)
 
 Name = tuple[LiveWindow, str]
 
 
 class ReadyChart:
-    """One chart with its answers, each made once.
+    """One chart with its answers, each made once; all are dropped when there are too many.
 
     Args:
         chart: Rows and bounds.
@@ -41,6 +43,10 @@ class ReadyChart:
         self._answers: dict[int, tuple[bytes, bytes]] = {}
         self.read_at = time.monotonic()
 
+    def has(self, n: int) -> bool:
+        """Say whether the answer of the best `n` rows is made already."""
+        return n in self._answers
+
     def answer(self, n: int) -> tuple[bytes, bytes]:
         """Return the entity tag and the body of the best `n` rows.
 
@@ -48,6 +54,8 @@ class ReadyChart:
         """
         found = self._answers.get(n)
         if found is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
             body = self._chart.body(self._moment, region=self._region, n=n)
             found = self._answers[n] = (_tag(body), msgspec.json.encode(body))
         return found
@@ -104,6 +112,9 @@ class LiveCharts:
                 await self._look()
             except (LakeboardError, OSError) as error:
                 self.problem, self.seen = str(error), None
+            except Exception:  # whatever it was, the next look may be well again
+                self.problem, self.seen = "looking at the charts failed; the server's log says why", None
+                log.exception("charts_look_failed")
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def _look(self) -> None:

@@ -26,6 +26,7 @@ _SHARES = 100  # of a second's worth, that a worker takes at a time
 _MOST_IN_HAND = 4096
 _ROUNDING_SECONDS = 1e-6
 _SIZE = _SALT_BYTES + _SETS * _SET.size
+_OF_CHART = "one key or address may read a chart {rate:,} times a second, and it changes once: ask with If-None-Match"
 
 
 class ReadLimits:
@@ -56,13 +57,14 @@ class ReadLimits:
         self._numbers.close()
         os.close(self._descriptor)
 
-    def take(self, reader: str, chart: str, *, rate: int) -> None:
+    def take(self, reader: str, chart: str, *, rate: int, says: str = _OF_CHART) -> None:
         """Take one read.
 
         Args:
             reader: Key or address.
             chart: What is read.
             rate: Reads a second; as many may come at once.
+            says: Detail of a refusal, with `{rate}`.
 
         Raises:
             RefusedError: `rate_limited`.
@@ -76,7 +78,7 @@ class ReadLimits:
         if wait > 0 and cost > 1:
             cost, wait = 1, self._spend(reader, chart, cost=1, rate=rate)
         if wait > 0:
-            raise _limited(rate, wait)
+            raise _limited(rate, wait, says)
         if cost > 1 and len(self._in_hand) < _MOST_IN_HAND:
             self._in_hand[reader, chart] = cost - 1
 
@@ -109,9 +111,9 @@ def new_reads_file(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _limited(rate: int, wait: float) -> RefusedError:
+def _limited(rate: int, wait: float, says: str) -> RefusedError:
     seconds = ceil(wait)
-    detail = f"one key or address may read a chart {rate:,} times a second, and it changes once: ask with If-None-Match"
+    detail = says.format(rate=rate)
     headers = (
         (b"retry-after", str(seconds).encode()),
         (b"ratelimit-policy", f'"reads";q={rate};w=1'.encode()),

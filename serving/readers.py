@@ -6,6 +6,9 @@ from serving.keys import Key, Role
 from serving.read_limits import ReadLimits
 from serving.settings import ApiSettings, is_loopback
 
+_LAKE = "lake"  # no chart's name: those have their window and region in them
+_OF_LAKE = "one key or address may have the lake read {rate:,} times a second: what was asked before is remembered"
+
 
 class Readers:
     """Lets readers in and counts what they read, for one worker."""
@@ -39,9 +42,29 @@ class Readers:
         Raises:
             RefusedError: `rate_limited`.
         """
-        key = self._ring.known(head.headers.get(b"authorization"))
-        self._limits.take(head.client if key is None else key.id, chart, rate=self._rate(key))
+        key = self._key(head)
+        self._limits.take(_name(head, key), chart, rate=self._rate(key))
+
+    def take_lake(self, head: Head) -> None:
+        """Take one read of the lake, whatever it is asked for: each question may be a new one.
+
+        Raises:
+            RefusedError: `rate_limited`.
+        """
+        key = self._key(head)
+        self._limits.take(_name(head, key), _LAKE, rate=self._rate(key), says=_OF_LAKE)
+
+    def name(self, head: Head) -> str:
+        """Return the id of the request's key, or its address where it has none."""
+        return _name(head, self._key(head))
+
+    def _key(self, head: Head) -> Key | None:
+        return self._ring.known(head.headers.get(b"authorization"))
 
     def _rate(self, key: Key | None) -> int:
         own = None if key is None else key.requests_per_second
         return own or self._settings.reads_per_second
+
+
+def _name(head: Head, key: Key | None) -> str:
+    return head.client if key is None else key.id

@@ -41,6 +41,7 @@ class ApiSettings:
         lake_root: Folder of the lake, for closed windows; None = there is none.
         reads_per_second: How often one key or address may read one chart.
         viewers: Live charts that a worker keeps open at a time; a part of its connections.
+        viewers_each: How many of these one key or address may have.
         heartbeat_seconds: How often an open live chart without news gets a sign of life.
         viewer_seconds: How long a viewer may take for an event, before it is dropped.
         stream_seconds: How long a live chart stays open, before its viewer has to come again.
@@ -70,6 +71,7 @@ class ApiSettings:
     lake_root: Path | None = None
     reads_per_second: int = 5
     viewers: int = 256
+    viewers_each: int = 16
     heartbeat_seconds: float = 15.0
     viewer_seconds: float = 10.0
     stream_seconds: float = 600.0

@@ -21,7 +21,7 @@ from domain.log import (
     Stream,
     TrimmedError,
 )
-from speed_layer.consumer_partition import READER, PartitionWork, Tools, common_moment
+from speed_layer.consumer_partition import READER, READER_LEASE, PartitionWork, Tools, common_moment
 from speed_layer.consumer_ports import BatchViews, OpenedLog, Stop
 from speed_layer.consumer_sharing import Sharing
 from speed_layer.consumer_state import FAILED, STOPPED, WAITING, StateFile, note_checkpoint
@@ -33,8 +33,7 @@ _POLL_SECONDS = 0.1
 _PATIENT_SECONDS = 15.0  # a killed consumer's lease runs out long before
 _SHORTEST_WAIT_SECONDS = 0.25
 _LONGEST_WAIT_SECONDS = 10.0
-# What passes by itself: a server that starts again or is freed.
-_PASSING = (LogUnavailableError, LogFullError, ViewsUnavailableError, OSError)
+_PASSING = (LogUnavailableError, LogFullError, ViewsUnavailableError, OSError)  # a server starts again, or is freed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +125,9 @@ class _Service:
 
     def _consume(self, log: OpenedLog) -> bool:
         """Count one log; return whether all is done."""
-        log.commit_offsets(READER, {})  # from now on nothing is dropped that is not stored
         self._know(log)
+        self._sharing.look(self._works)  # while the views server is away, nothing is stored and no lease renewed
+        log.commit_offsets(READER, {}, lease=READER_LEASE)  # from now on nothing is dropped that is not stored
         while not self.stop.is_set():
             self._look(log)
             busy = False

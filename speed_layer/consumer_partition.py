@@ -16,10 +16,12 @@ from speed_layer.snapshot import restored, snapshot
 from speed_layer.snapshot_rest import UnusableStateError, state_fingerprint
 from speed_layer.store.keys import field as field_of
 from speed_layer.store.keys import of_field
-from speed_layer.store.leases import Lease, Manifest
+from speed_layer.store.leases import Lease, Manifest, ViewsUnavailableError
 from speed_layer.store.lists import PartitionStatus, encode_list
 
 READER = "speed_layer"
+# The log drops what a consumer that is away so long has not stored: senders cannot wait, and a restore has the lake.
+READER_LEASE = timedelta(minutes=15)
 MOST_BACK = timedelta(seconds=50)  # how far before its own moment a partition can speak of; see `LivePartition.changed`
 MOST_ROWS = 5000  # of a list that the merger asks for
 _MS = timedelta(milliseconds=1)
@@ -94,26 +96,36 @@ class PartitionWork:
 
     def take(self, log_id: str) -> bool:
         """Take the partition if nobody works on it, with the state that is stored, that we have, or with none."""
-        tools = self.tools
-        self.lease = tools.leases.acquire(self.number)
-        if self.lease is None:
+        lease = self.tools.leases.acquire(self.number)
+        if lease is None:
             self.live = None
             return False
-        status = tools.lists.read_statuses([self.number])[self.number]
+        try:
+            status = self.tools.lists.read_statuses([self.number])[self.number]
+            found = self.tools.leases.load(lease)
+        except ViewsUnavailableError:
+            self.tools.leases.release(lease)  # or what is in memory would be given up as another one's work
+            raise
+        self._begin(lease, status, found, log_id)
+        self.lease = lease  # not before: a partition that is ours has its buckets
+        return True
+
+    def _begin(
+        self, lease: Lease, status: PartitionStatus | None, found: tuple[Manifest, dict[str, bytes]] | None, log_id: str
+    ) -> None:
+        """Go on with what is stored, or in memory, or with nothing."""
         self._whole, self.at_end, self._asked = True, False, {}
         self._cycle = max(self._cycle, status.cycle if status else 0)
         self._floor = status if status is not None and status.log_id == log_id else None
         self._said_ms = self._floor.as_of_ms if self._floor is not None else 0
-        found = tools.leases.load(self.lease)
-        if found is not None and self._restore(self.lease, *found, log_id=log_id):
-            return True
+        if found is not None and self._restore(lease, *found, log_id=log_id):
+            return
         if found is None and self.live is not None and self.log_id == log_id:
-            tools.tell("views were lost, going on with what is in memory", partition=str(self.partition))
-            return True
+            self.tools.tell("views were lost, going on with what is in memory", partition=str(self.partition))
+            return
         others = (status.log_id if status else "", found[0].log_id if found else "", self.log_id)
         self._after_another_log = self._after_another_log or any(other not in ("", log_id) for other in others)
         self.start_fresh(log_id)
-        return True
 
     def start_fresh(self, log_id: str, after: EntryId = BEGINNING) -> None:
         """Begin without any state, behind an entry that was dropped last, or at the beginning of the log."""
@@ -162,8 +174,8 @@ class PartitionWork:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has come as far as what was said last, so that answers do not go back."""
-        return self.lease is not None and self._floor is None
+        """Whether it has read anything, and has come as far as what was said last, so that answers do not go back."""
+        return self.lease is not None and self._floor is None and self.live is not None and self.live.log_ms > 0
 
     def publish(self, moment: datetime | None = None) -> None:
         """Say what changed, and how far it is.
@@ -204,8 +216,8 @@ class PartitionWork:
             complete_from_ms=self.complete_from_ms,
         )
         self.checkpointed = Checkpointed(size, time.monotonic() - began)
-        if self.live.position >= 0:
-            log.commit_offsets(READER, {self.partition: EntryId.of_version(self.live.position)})
+        stored = {self.partition: EntryId.of_version(self.live.position)} if self.live.position >= 0 else {}
+        log.commit_offsets(READER, stored, lease=READER_LEASE)
 
     def _restore(self, lease: Lease, manifest: Manifest, blobs: Mapping[str, bytes], *, log_id: str) -> bool:
         """Use what is stored, unless it is of another log, policy or version."""

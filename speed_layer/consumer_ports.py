@@ -1,10 +1,11 @@
 """What the consumer is given: the log, the stores, and what turns entries into plays."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Protocol
 
 from domain.batch_view import BatchView
-from domain.log import Entry, EventLog, Partition
+from domain.log import Entry, EntryId, EventLog, Partition
 from speed_layer.play_batch import PlayBatch
 from speed_layer.snapshot import Snapshot
 from speed_layer.store.leases import Lease, Manifest
@@ -14,7 +15,12 @@ Decode = Callable[[Sequence[Entry], Partition], PlayBatch]
 
 
 class OpenedLog(EventLog, Protocol):
-    """A log with a connection to close."""
+    """A log with a connection to close, whose readers may be named for a time."""
+
+    def commit_offsets(
+        self, reader: str, offsets: Mapping[Partition, EntryId], *, lease: timedelta | None = None
+    ) -> None:
+        """Say up to where (inclusive) a reader needs nothing any more; with a lease it counts for so long."""
 
     def close(self) -> None:
         """Close the connections."""

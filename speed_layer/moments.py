@@ -109,7 +109,9 @@ def _missing(statuses: Statuses, partitions: int) -> Iterator[PartialPartition]:
 def _behind(moment: LiveMoment, number: int, status: PartitionStatus, view: str | None) -> PartialPartition:
     """Say of a partition that lags whether its lists can stand beside the others'."""
     kind, window = moment.kind, moment.kind.at(status.as_of)
-    if window.end <= moment.window.start or _view(kind, status) != view:
+    # Batch's hours are added from the others' first one on: a span of its own would miss an hour or have one too many.
+    has_other_hours = view is not None and window.start != moment.window.start
+    if window.end <= moment.window.start or _view(kind, status) != view or has_other_hours:
         return PartialPartition(partition=number, lack=Lack.LEFT_OUT, as_of=status.as_of)
     own = None if window == moment.window else window
     return PartialPartition(partition=number, lack=Lack.LAGGING, as_of=status.as_of, window=own)

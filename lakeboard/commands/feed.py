@@ -1,7 +1,6 @@
 """`lakeboard feed`: a gentle stream of made-up plays, so that the charts of a newcomer move."""
 
 import secrets
-import threading
 from collections.abc import Iterator
 from itertools import islice
 
@@ -37,7 +36,6 @@ def feed_command(settings: Settings, /, *, rate: float) -> None:
     from lakeboard.stack.health import reachable  # noqa: PLC0415
 
     stop, tell = AskedToEnd(), json_lines("feed").info
-    ended = threading.Event()
     state = PartStateFile(settings.run_folder / STATE_FILE, settings.machine_clock)
     key = (settings.home / "dev.key").read_text(encoding="ascii").strip()
     with Client(
@@ -46,7 +44,7 @@ def feed_command(settings: Settings, /, *, rate: float) -> None:
         connections=1,
         give_up_seconds=_GIVE_UP_SECONDS,
         on_trouble=lambda said: tell("trouble", problem=said),
-        stop=ended,
+        stop=stop,
     ) as client:
         state.change("working")
         sent, plays = 0, made_up_plays()

@@ -24,12 +24,14 @@ def hourly_command(settings: Settings, /) -> None:
     from lakeboard.hourly import STATE_FILE, HourlyJob, run  # noqa: PLC0415  with the next ones: not for `--help`
     from lakeboard.live.lost import incomplete  # noqa: PLC0415
     from lakeboard.part_state import PartStateFile  # noqa: PLC0415
+    from lakeboard.publishing import is_unpublished  # noqa: PLC0415
 
     job = HourlyJob(
         lake_root=settings.lake_root.absolute(),
         policy=settings.policy,
         clock=settings.clock,
         incomplete=lambda: incomplete(settings),
+        unpublished=lambda: is_unpublished(settings),
         state=PartStateFile(settings.run_folder / STATE_FILE, settings.machine_clock),
         tell=json_lines("hourly").info,
     )

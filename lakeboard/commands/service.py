@@ -38,11 +38,12 @@ class AskedToEnd:
         """Say whether it was asked."""
         return self._asked
 
-    def wait(self, timeout: float) -> None:
-        """Return soon after it was asked, or after so many seconds."""
+    def wait(self, timeout: float) -> bool:
+        """Return soon after it was asked, or after so many seconds; say whether it was."""
         end = time.monotonic() + timeout
         while not self._asked and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _SOON_SECONDS))
+        return self._asked
 
     def _ask(self, *_: object) -> None:
         self._asked = True

@@ -5,6 +5,7 @@ stands, and the consumer goes on from there with the log. While this runs the lo
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -20,9 +21,9 @@ from domain.live_windows import LiveWindow
 from domain.log import EntryId, Partition, Stream
 from domain.rules import Rules
 from domain.speed_policy import DEFAULT_SPEED_POLICY, SpeedPolicy
-from domain.windows import EPOCH
+from domain.windows import EPOCH, milliseconds
 from ingest.read_batch_view import ReleaseBehindLogError
-from ingest.read_log_plays import log_positions, plays_of_log
+from ingest.read_log_plays import had_another_log, log_positions, plays_of_log
 from ingest.read_releases import NothingCountedError
 from ingest.redis_log import RedisLog
 from lakeboard.live.decode import partition_numbers
@@ -33,11 +34,14 @@ from speed_layer.play_batch import NOT_SAID, PlayBatch
 from speed_layer.snapshot import snapshot
 from speed_layer.store.connection import Views, connect
 from speed_layer.store.keys import of_partition
+from speed_layer.store.leases import LeaseLostError
 from speed_layer.store.state import StateStore
 from speed_layer.store.views import ViewStore
 
 PIN = "lakeboard_restore"  # holds back what the log drops, until the consumer has read it
-_PINNED = timedelta(minutes=10)
+_PINNED = timedelta(hours=2)  # without a sign of life, as of one that was killed: more than publishing takes
+_PINNED_AFTER = timedelta(minutes=10)
+_TRIES = 5  # a consumer that looks every second seldom comes between twice
 _MINUTE = timedelta(minutes=1)
 
 
@@ -98,6 +102,7 @@ class _Rebuild:
     log_id: str
     view: BatchView | None
     positions: dict[int, int]
+    complete_from_ms: int
     plays: int = 0
     parts: list[BatchView] = field(default_factory=list)
 
@@ -112,15 +117,23 @@ class _Rebuild:
         live.position = max(live.position, self.positions.get(number, -1))
         return live
 
-    def write(self, partition: Partition, live: LivePartition) -> None:
+    def write(self, partition: Partition, live: LivePartition, *, tries: int = _TRIES) -> None:
         """Put a state in force; whoever worked on the partition is refused from then on, and takes this one up."""
+        try:
+            self._put(partition, live)
+        except (PartitionTakenError, LeaseLostError):
+            if tries == 1:
+                raise
+            self.write(partition, live, tries=tries - 1)
+
+    def _put(self, partition: Partition, live: LivePartition) -> None:
         with self.views.translated():
             self.views.client.delete(of_partition(partition.number, "lease"))
         lease = self.store.acquire(partition.number)
         if lease is None:
             raise PartitionTakenError(str(partition))
         self.store.load(lease)
-        self.store.checkpoint(lease, snapshot(live), log_id=self.log_id, complete_from_ms=0)
+        self.store.checkpoint(lease, snapshot(live), log_id=self.log_id, complete_from_ms=self.complete_from_ms)
         self.store.release(lease)
 
 
@@ -139,7 +152,7 @@ def restore(
 
     Raises:
         NothingToRestoreFromError: the lake has nothing of the log in use.
-        PartitionTakenError: somebody else wrote at the same moment.
+        PartitionTakenError, LeaseLostError: somebody else wrote at the same moment, several times.
         LogUnavailableError, ViewsUnavailableError: a server does not answer.
         LakeUnreadableError: the lake cannot be read.
     """
@@ -147,23 +160,32 @@ def restore(
     with (
         RedisLog.open(settings.log_address, clock=settings.entry_clock) as log,
         connect(settings.views_address) as views,
+        ExitStack() as at_end,
     ):
-        log.commit_offsets(PIN, {}, lease=_PINNED)
+        log.commit_offsets(PIN, {}, lease=_PINNED_AFTER)
         version, positions = log_positions(lake_root, log.log_id)
         if not positions:
             log.remove_reader(PIN)
             raise NothingToRestoreFromError(log.log_id)
         partitions = log.partitions(Stream.PLAYS)
+        ends = {p: EntryId.of_version(positions.get(p.number, -1)) for p in partitions}
+        log.commit_offsets(PIN, ends, lease=_PINNED)
+        at_end.callback(log.commit_offsets, PIN, {}, lease=_PINNED_AFTER)  # until the consumer has come by
         view, why_not = _published(settings, views, log.log_id, on_step, on_wait)
+        since = _since(log.now(), view, DEFAULT_SPEED_POLICY)
         rebuild = _Rebuild(
-            StateStore(views), views, DEFAULT_SPEED_POLICY, settings.rules(), log.log_id, view, positions
+            store=StateStore(views),
+            views=views,
+            policy=DEFAULT_SPEED_POLICY,
+            rules=settings.rules(),
+            log_id=log.log_id,
+            view=view,
+            positions=positions,
+            complete_from_ms=_complete_from_ms(log, lake_root, version, since),
         )
         if view is not None:
             rebuild.parts = view.split(lambda items: partition_numbers(items, len(partitions)), len(partitions))
-        since = _since(log.now(), view, rebuild.policy)
         _rebuild(rebuild, log, lake_root, version, since, on_step)
-        ends = {p: EntryId.of_version(positions.get(p.number, -1)) for p in partitions}
-        log.commit_offsets(PIN, ends, lease=_PINNED)  # it ends by itself, when the consumer has come by
     return Restored(
         log_id=rebuild.log_id,
         partitions=len(partitions),
@@ -217,10 +239,25 @@ def _rebuild(
     for partition in log.partitions(Stream.PLAYS):
         on_step(f"count partition {partition.number} again")
         ours = found is not None and found[0] == partition.number
-        batches = (batch for _, batch in found[1]) if found is not None and ours else iter(())
+        batches = _pinning(log, (batch for _, batch in found[1]) if found is not None and ours else iter(()))
         rebuild.write(partition, rebuild.counted(partition.number, batches))
         found = next(rows, None) if ours else found
+
+
+def _pinning(log: RedisLog, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass batches on; the log is told that they are still being counted."""
+    for batch in batches:
         log.commit_offsets(PIN, {}, lease=_PINNED)
+        yield batch
+
+
+def _complete_from_ms(log: RedisLog, lake_root: Path, version: int, since: datetime) -> int:
+    """Return from which log time on no play is missing; 0 = none is.
+
+    Plays of a log that was replaced have no place in this one's counts: only batch has them, below its frontier.
+    """
+    has_all = log.created <= since or not had_another_log(lake_root, version, log.log_id)
+    return 0 if has_all else milliseconds(log.created)
 
 
 def _play_batch(rows: pa.RecordBatch) -> PlayBatch:

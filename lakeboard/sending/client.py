@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import msgspec
@@ -66,6 +66,13 @@ class _Body(msgspec.Struct):
     errors: list[_RowError] = []
 
 
+class Stop(Protocol):
+    """Whether somebody asked to stop; a `threading.Event` is one."""
+
+    def wait(self, timeout: float) -> bool:
+        """Return once it was asked, or after so many seconds; say whether it was."""
+
+
 class StoppedError(Exception):
     """Somebody asked to stop while the events were not taken yet."""
 
@@ -93,7 +100,7 @@ class Client:
         connections: int,
         give_up_seconds: float,
         on_trouble: Callable[[str], None],
-        stop: threading.Event,
+        stop: Stop,
     ) -> None:
         self._url = url.rstrip("/")
         self._address = f"{_checked(self._url)}{PATH}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -19,6 +19,7 @@ from speed_layer.store.leases import ViewsUnavailableError
 from speed_layer.store.ready import ChartsStatus, decode_chart, decode_charts_status, encode_chart, encode_charts_status
 
 _READ_SECONDS: Final = 2.0
+_CONNECTIONS: Final = 16  # of one reader; more reads at once wait for their turn
 
 Name = tuple[LiveWindow, str]
 
@@ -28,6 +29,12 @@ if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[2])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+"""
+# KEYS: lease, epoch. ARGV: epoch, milliseconds.
+_RENEW = """
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """
 # KEYS: lease, epoch, status, ready, view. ARGV: epoch, milliseconds, status, whether all charts are here, version of
@@ -79,6 +86,7 @@ class ChartsWriter:
         self._views = views
         self._lease_ms = lease_ms
         self._acquire = views.client.register_script(_ACQUIRE)
+        self._renew = views.client.register_script(_RENEW)
         self._write = views.client.register_script(_WRITE)
         self._release = views.client.register_script(_RELEASE)
 
@@ -89,6 +97,17 @@ class ChartsWriter:
             epoch = f"{int(before.partition('-')[0] or 0) + 1}-{token_hex(8)}"
             taken = self._acquire(keys=[CHARTS_LEASE, CHARTS_EPOCH], args=[before, epoch, self._lease_ms])
         return epoch if taken else None
+
+    def renew(self, epoch: str) -> None:
+        """Keep the lease while there is nothing to write yet.
+
+        Raises:
+            MergerReplacedError: another one has been given an epoch since.
+        """
+        with self._views.translated():
+            kept = self._renew(keys=[CHARTS_LEASE, CHARTS_EPOCH], args=[epoch, self._lease_ms])
+        if not kept:
+            raise MergerReplacedError
 
     def write(
         self, epoch: str, charts: Mapping[Name, LiveChart | None], status: ChartsStatus, *, anew: bool = False
@@ -128,13 +147,16 @@ class ChartsReader:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self._client = Redis.from_url(
+        pool = BlockingConnectionPool.from_url(
             address,
+            max_connections=_CONNECTIONS,
+            timeout=_READ_SECONDS,
             socket_timeout=_READ_SECONDS,
             socket_connect_timeout=_READ_SECONDS,
             retry=Retry(NoBackoff(), 1),
             protocol=3,
         )
+        self._client = Redis.from_pool(pool)
 
     async def read(self, kind: LiveWindow, region: str) -> ChartReading:
         """Return a chart and the status that goes with it.

@@ -178,7 +178,8 @@ class Merging:
         cycle = _ALL if changed.status is None else changed.status.cycle
         if cycle < since:
             since, changed = _ALL, self._publishing.changed_since(number, _ALL)
-        anew = since == _ALL
+        if anew := since == _ALL:
+            self.writer.renew(self.epoch)  # all of it, and soon views too: the lease must not run out before the write
         self._cycles[number] = _ALL if changed.status is None else changed.status.cycle
         lists = {}
         for name, body in changed.lists.items():
@@ -194,6 +195,7 @@ class Merging:
         wanted = {in_force, *(status.view for status in statuses)} - {None}
         for version in wanted - set(self._loaded):
             view = self.job.load_view(self.views, str(version))
+            self.writer.renew(self.epoch)  # a large one takes a while
             if view is not None:
                 self._loaded[str(version)] = view
         for version in set(self._loaded) - wanted:

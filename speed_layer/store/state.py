@@ -171,12 +171,25 @@ class StateStore:
             self._write(lease, new)
             body = msgspec.msgpack.encode(manifest)
             keys = [lease.key("epoch"), lease.key("manifest")]
-            if not self._flip(keys=keys, args=[lease.epoch, lease.sequence, str(number), body]):
-                self._drop(lease, new)
+            flipped = self._flip(keys=keys, args=[lease.epoch, lease.sequence, str(number), body])
+            if not flipped and not self._was_put(lease, str(number), body, new):
                 raise LeaseLostError(lease.partition)
             self._drop(lease, {blob for _, blob in lease.parts.values()} - {blob for _, blob in parts.values()})
         lease.sequence, lease.parts = str(number), parts
         return sum(map(len, new.values()))
+
+    def _was_put(self, lease: Lease, sequence: str, body: bytes, new: Iterable[str]) -> bool:
+        """Say whether a checkpoint that was refused is in force: the client asks twice when an answer was lost.
+
+        Else drop its blobs, but for those that the one in force names: its writer found ours, and went on from it.
+        """
+        found = [octets(one or b"") for one in self._views.client.hmget(lease.key("manifest"), ["sequence", "body"])]
+        if found == [sequence.encode(), body]:
+            return True
+        in_force = _manifest(found[1])
+        if in_force is not None or not found[1]:  # of one that we cannot read the next holder sweeps
+            self._drop(lease, set(new) - set(in_force.blobs.values() if in_force is not None else ()))
+        return False
 
     def _write(self, lease: Lease, blobs: Mapping[str, bytes]) -> None:
         """Write blobs, each noted before it is there, so that a sweep finds what a killed writer left."""

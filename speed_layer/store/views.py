@@ -128,7 +128,8 @@ class ViewStore:
         with self._views.translated():
             whole = self._keep(keys=_keys(view.version), args=[encoded.meta.regions, encoded.meta.parts])
             swapped = whole and self._swap(keys=[BATCH_VIEW], args=[before or "", view.version])
-            if not swapped:
+            # The client asks twice when an answer was lost, and the second time it is refused.
+            if not swapped and self.current() != view.version:
                 self._views.client.unlink(*_keys(view.version))
                 raise OtherPublisherError
         self._sweep({before, view.version, self.acknowledged()})

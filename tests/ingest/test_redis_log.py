@@ -163,6 +163,8 @@ def test_a_log_that_starts_over_keeps_its_entries_and_forgets_what_was_said_of_t
     log.commit_offsets(LAKE_READER, {P0: ids[0]})
     log.trim(P0)
     old = log.log_id
+    with server.client() as client:
+        client.hset(META, "created_ms", 1)
     other = RedisLog.open(server.address)
     log.start_over()
     with pytest.raises(LogReplacedError):
@@ -170,6 +172,8 @@ def test_a_log_that_starts_over_keeps_its_entries_and_forgets_what_was_said_of_t
     other.start_over()  # noticed the same at the same time: the first one decided
 
     assert other.log_id == log.log_id != old
+    with RedisLog.open(server.address) as new:
+        assert other.created + timedelta(days=1) < new.created  # what was dropped is of the old one
     assert bodies(log, P0) == [b"b"]
     assert log.offsets(LAKE_READER, Stream.PLAYS)[P0] == BEGINNING
     assert log.trim(P0) == BEGINNING  # the reader holds everything until it has read under the new id

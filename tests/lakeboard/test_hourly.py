@@ -1,16 +1,19 @@
-"""`lakeboard hourly`: when a recount is due."""
+"""`lakeboard hourly`: when a recount is due, and what is done again when it failed."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from domain.clock import utc_now
 from domain.policy import DEFAULT_POLICY
 from domain.tables import PLAYS
 from domain.windows import HOUR, milliseconds
 from ingest.arrow import arrow_schema
 from ingest.lake_writer import BronzeWriter
-from lakeboard.hourly import certifiable, is_due
+from lakeboard.hourly import STATE_FILE, HourlyJob, Incomplete, certifiable, due_end, run
+from lakeboard.part_state import PartStateFile
 from tests.lakes import ModelLake, Play, at
 
 pytestmark = pytest.mark.lake
@@ -27,8 +30,8 @@ def read_through(lake: Path, *moments: datetime) -> None:
     bronze.append_from(PLAYS, arrow_schema(PLAYS).empty_table(), after={}, transactions={"log_in_use/a": 1, **marks})
 
 
-def due(lake: Path, now: datetime, *, since: datetime) -> bool:
-    return is_due(lake, now, DEFAULT_POLICY, since=since)
+def due(lake: Path, now: datetime, *, since: datetime) -> datetime | None:
+    return due_end(lake, now, DEFAULT_POLICY, since=since)
 
 
 def test_without_a_lake_nothing_is_due(tmp_path: Path) -> None:
@@ -41,7 +44,7 @@ def test_the_first_hour_to_end_after_the_start_makes_a_lake_without_release_due(
 
     assert certifiable(tmp_path, at(13), DEFAULT_POLICY) == at(12)
     assert not due(tmp_path, at(13), since=at(12) + GRACE)
-    assert due(tmp_path, at(13), since=at(12) + GRACE - SECOND)
+    assert due(tmp_path, at(13), since=at(12) + GRACE - SECOND) == at(12)
 
 
 def test_an_hour_is_due_once_every_partition_was_read_past_its_grace(tmp_path: Path) -> None:
@@ -53,5 +56,97 @@ def test_an_hour_is_due_once_every_partition_was_read_past_its_grace(tmp_path: P
 
     assert not due(tmp_path, now, since=now)
     read_through(tmp_path, at(13) + GRACE, at(13) + GRACE)
-    assert due(tmp_path, now, since=now)
+    assert due(tmp_path, now, since=now) == at(13)
     assert not due(tmp_path, at(13) + GRACE - SECOND, since=now)  # whatever the log says, by our own clock it is early
+
+
+class Turns:
+    """Stops after so many looks; time goes on by ten minutes with each."""
+
+    def __init__(self, turns: int, clock: list[datetime]) -> None:
+        self.left = turns
+        self.clock = clock
+        self.waited: list[float] = []
+
+    def is_set(self) -> bool:
+        return self.left <= 0
+
+    def wait(self, timeout: float) -> None:
+        self.left -= 1
+        self.waited.append(timeout)
+        self.clock[0] += timedelta(minutes=10)
+
+
+def commands_run(
+    lake: Path,
+    home: Path,
+    *,
+    turns: int,
+    codes: dict[str, list[int]],
+    incomplete: Callable[[], Incomplete] = frozenset,
+    unpublished: bool = False,
+) -> tuple[list[str], Turns]:
+    """Which commands the loop runs, in order; each ends with the next of its codes, then with 0."""
+    ran: list[str] = []
+    now = [at(13)]
+    stop = Turns(turns, now)
+
+    def command(name: str, _: object) -> tuple[int, str]:
+        ran.append(name)
+        return (codes[name].pop(0) if codes.get(name) else 0), "said"
+
+    run(
+        HourlyJob(
+            lake_root=lake,
+            policy=DEFAULT_POLICY,
+            clock=lambda: now[0],
+            incomplete=incomplete,
+            unpublished=lambda: unpublished,
+            state=PartStateFile(home / STATE_FILE, utc_now),
+            tell=lambda *_, **__: None,
+            command=command,
+        ),
+        stop,
+    )
+    return ran, stop
+
+
+def test_a_recount_that_certifies_nothing_is_not_run_over_and_over(tmp_path: Path) -> None:
+    model = ModelLake()
+    model.release([Play("e", "a", at(11))], frontier=at(12))
+    read_through(tmp_path, at(13) + GRACE)
+    model.write(tmp_path)
+
+    ran, stop = commands_run(tmp_path, tmp_path, turns=12, codes={})
+
+    assert ran == ["recount"]  # though the frontier stays where it was
+    assert set(stop.waited) == {5.0}
+
+
+def test_what_fails_is_tried_again_later_and_later(tmp_path: Path) -> None:
+    model = ModelLake()
+    model.release([Play("e", "a", at(11))], frontier=at(12))
+    read_through(tmp_path, at(13) + GRACE)
+    model.write(tmp_path)
+    lost = frozenset({(3, "log")})
+
+    ran, stop = commands_run(
+        tmp_path,
+        tmp_path,
+        turns=9,
+        codes={"restore": [1, 1], "recount": [1], "publish": [1]},
+        incomplete=lambda: lost,
+        unpublished=True,
+    )
+
+    assert ran == ["restore", "publish", "restore", "recount", "publish", "restore", "recount", "publish"]
+    assert stop.waited[:4] == [30.0, 60.0, 5.0, 5.0]
+
+
+def test_what_is_lost_again_is_restored_again(tmp_path: Path) -> None:
+    one, two = frozenset({(1, "log")}), frozenset({(1, "log"), (2, "log")})
+    looks = [one, one, frozenset(), one, two, two]
+
+    ran, _ = commands_run(tmp_path, tmp_path, turns=len(looks), codes={}, incomplete=lambda: looks.pop(0))
+
+    assert ran == ["restore", "restore", "restore"]

@@ -247,6 +247,15 @@ def test_browsers_of_a_named_origin_are_let_in_and_no_others(strict: Api) -> Non
     assert "access-control-allow-origin" not in stranger.headers
 
 
+def test_a_cache_is_told_that_answers_differ_by_origin_also_where_none_was_said(strict: Api) -> None:
+    """Else it would hand an answer that it got for a program to a browser, which misses its header."""
+    with strict.client() as client:
+        answers = [client.get("/healthz"), client.post("/v1/events"), client.get("/v1/top")]
+        named = client.get("/healthz", headers={"Origin": "https://shop.example"})
+
+    assert [answer.headers.get("vary") for answer in (*answers, named)] == ["origin"] * 4
+
+
 def test_reads_stay_open_on_this_machine_when_they_are_closed_to_others(strict: Api) -> None:
     with strict.client() as client:
         assert client.get("/metrics").status_code == 200

@@ -5,14 +5,18 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from domain.live_windows import LiveWindow
 from domain.windows import Granularity, Window
@@ -22,12 +26,15 @@ from serving.bodies import Message
 from serving.chart_questions import Question
 from serving.closed_charts import ClosedCharts
 from serving.keys import KeyFile, Limits, Role
-from serving.live import LiveStreams
+from serving.live import LiveStreams, _Channel
 from serving.live_charts import LiveCharts
 from serving.readers import Readers
 from serving.settings import ApiSettings
-from speed_layer.store.connection import Views, connect
+from speed_layer.store.charts import ChartReading, ChartsReader
+from speed_layer.store.connection import Views, connect, octets
+from speed_layer.store.keys import CHARTS_STATUS
 from speed_layer.store.merge_loop import Merging
+from speed_layer.store.ready import decode_charts_status, encode_charts_status
 from tests.lakes import ModelLake, Play, at
 from tests.servers import LogServer, log_server
 from tests.serving.api_server import Api, api, until
@@ -159,22 +166,33 @@ def test_an_item_is_counted_over_whole_hours_whatever_its_id(serving: Serving) -
 
 
 def test_closed_windows_need_no_views_server_and_live_ones_no_lake(tmp_path: Path, serving: Serving) -> None:
-    with api(tmp_path, serving.log.address) as alone, alone.client() as client:
-        closed = client.get("/v1/charts/top?start=2026-11-14T01:00Z")
-        live = client.get("/v1/charts/top")
+    lake = {"lake_root": str(counted_lake(tmp_path / "lake"))}
+    serving.play("a", "a", "b", region="NO")
+    with api(tmp_path / "one", serving.log.address, special=lake) as no_views, no_views.client() as client:
+        closed = client.get("/v1/charts/top?window=1h&region=IN&start=2026-11-14T01:00Z")
+        no_live = client.get("/v1/charts/top")
+    with (
+        api(tmp_path / "other", serving.log.address, views_url=serving.server.address) as no_lake,
+        no_lake.client() as client,
+    ):
+        live = client.get("/v1/charts/top?region=NO")
+        no_closed = client.get("/v1/charts/top?start=2026-11-14T01:00Z")
 
-    assert (closed.status_code, closed.json()["code"]) == (404, "nothing_counted")
-    assert (live.status_code, live.json()["code"]) == (503, "charts_unavailable")
+    assert [(row["item_id"], row["count"]) for row in closed.json()["entries"]] == [("a/b", 3), ("ärger", 3)]
+    assert (no_live.status_code, no_live.json()["code"]) == (503, "charts_not_ready")
+    assert [(row["item_id"], row["count"]) for row in live.json()["entries"]] == [("a", 2), ("b", 1)]
+    assert (no_closed.status_code, no_closed.json()["code"]) == (404, "nothing_counted")
 
 
 def test_a_closed_window_follows_a_new_release(tmp_path: Path) -> None:
     """Answers are remembered by release: with the next one they are read again."""
     charts = ClosedCharts(counted_lake(tmp_path / "lake"))
     question = Question(LiveWindow.HOUR, "IN", 10, Window.starting(at(1), Granularity.HOUR))
+    paid: list[str] = []
 
     async def ask() -> tuple[Any, Any, Any]:
-        first = json.loads(await charts.chart(question))
-        again = await charts.chart(question)
+        first = json.loads(await charts.chart(question, pay=lambda: paid.append("first")))
+        again = await charts.chart(question, pay=lambda: paid.append("again"))
         model = ModelLake()
         model.release([Play("only", "z", at(1), "IN")], frontier=at(2))
         for number in (2, 3, 4):
@@ -182,12 +200,14 @@ def test_a_closed_window_follows_a_new_release(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "lake")
         model.write(tmp_path / "lake")
         await asyncio.sleep(2.1)  # for so long a release is taken to be the newest
-        return first, json.loads(again), json.loads(await charts.chart(question))
+        later = await charts.chart(question, pay=lambda: paid.append("later"))
+        return first, json.loads(again), json.loads(later)
 
     first, again, later = asyncio.run(ask())
     charts.close()
     assert first == again
     assert [row["item_id"] for row in later["entries"]] == ["z"]
+    assert paid == ["first", "later"]
 
 
 REFUSED = {
@@ -210,6 +230,7 @@ REFUSED = {
     "/v1/charts/live?n=0": "k_out_of_range",
     "/v1/items/a/count?from=2026-11-14T08:30Z&to=2026-11-14T09:00Z": "parameter_invalid",
     "/v1/items/a/count?from=2026-11-14T08:00Z": "parameter_invalid",
+    "/v1/items/a/count?from=0001-01-02T00:00Z&to=9999-12-30T00:00Z": "parameter_invalid",
 }
 
 
@@ -219,6 +240,14 @@ def test_what_may_not_be_asked_is_refused_with_its_code(serving: Serving, path: 
 
     assert (answer.status_code, answer.json()["code"]) == (400, REFUSED[path])
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_an_item_is_counted_over_ten_years_and_no_more(serving: Serving) -> None:
+    most = serving.get("/v1/items/a%2Fb/count?from=2016-12-01T00:00Z&to=2026-12-09T00:00Z")  # 3,660 days
+    more = serving.get("/v1/items/a%2Fb/count?from=2016-12-01T00:00Z&to=2026-12-09T01:00Z")
+
+    assert (most.status_code, most.json()["counted"]) == (200, 3)
+    assert (more.status_code, more.json()["code"], more.json()["field"]) == (400, "parameter_invalid", "to")
 
 
 def test_other_methods_are_refused_with_allow(serving: Serving) -> None:
@@ -264,6 +293,59 @@ def test_an_address_that_polls_faster_than_the_chart_changes_is_limited_and_304_
     assert {answer.status_code for answer in free} == {304}
     assert other.status_code == 200
     assert all(serving.get("/v1/charts/top?region=NL").status_code == 200 for _ in range(20))  # a key with its own
+
+
+def at_once(serving: Serving, address: str, paths: Sequence[str], **headers: str) -> list[httpx.Response]:
+    """Ask from an address of its own, without a key, by all connections together."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    transport = httpx.HTTPTransport(local_address=address)
+    with (
+        httpx.Client(base_url=serving.api.url, transport=transport, timeout=20) as client,
+        ThreadPoolExecutor(20) as threads,
+    ):
+        return list(threads.map(lambda path: client.get(path, headers=named), paths))
+
+
+def test_a_reader_has_the_lake_read_only_so_often_whatever_it_asks_for(serving: Serving) -> None:
+    """Each item is another question, and every body is one that `*` names: neither gets around the limit."""
+    span = "count?from=2026-11-14T00:00Z&to=2026-11-15T00:00Z"
+    answers = at_once(serving, "127.0.0.11", [f"/v1/items/new{n}/{span}" for n in range(40)])
+    named = at_once(serving, "127.0.0.12", [f"/v1/items/named{n}/{span}" for n in range(40)], If_None_Match="*")
+    known = next(answer for answer in answers if answer.status_code == 200)
+    same = [known.url.raw_path.decode()] * 40
+    free = at_once(serving, "127.0.0.11", same, If_None_Match=known.headers["etag"])
+
+    for found, good in ((answers, 200), (named, 304)):
+        statuses = Counter(answer.status_code for answer in found)
+        assert set(statuses) == {good, 429}
+        assert 5 <= statuses[good] < 20
+    limited = next(answer for answer in answers if answer.status_code == 429)
+    assert limited.json()["detail"].startswith("one key or address may have the lake read 5 times a second")
+    assert {answer.status_code for answer in free} == {304}
+
+
+def test_bodies_of_a_live_chart_are_made_within_the_limit_too(serving: Serving) -> None:
+    serving.play("a", region="PT")
+    answers = at_once(
+        serving, "127.0.0.13", [f"/v1/charts/top?region=PT&n={n}" for n in range(1, 41)], If_None_Match="*"
+    )
+
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) == {304, 429}
+    assert 5 <= statuses[304] < 20
+
+
+def test_a_chart_keeps_few_bodies(serving: Serving) -> None:
+    async def kept() -> int:
+        live = LiveCharts(serving.server.address)
+        ready = await live.chart(LiveWindow.HOUR, "*")
+        for n in range(1, 101):
+            ready.answer(n)
+        await live.close()
+        return sum(ready.has(n) for n in range(1, 101))
+
+    serving.play("a", region="PT")
+    assert 1 <= asyncio.run(kept()) <= 8
 
 
 def test_a_region_of_a_partition_that_was_never_read_says_what_is_missing(serving: Serving) -> None:
@@ -360,12 +442,25 @@ def test_metrics_and_the_page_are_served(serving: Serving) -> None:
     text = serving.get("/metrics").text
     page = serving.get("/charts")
 
+    assert "lakeboard_charts_frontier_timestamp_seconds" not in text
     assert 'lakeboard_charts_partial_partitions{window="1h"} 0.0' in text
     assert 'lakeboard_charts_as_of_timestamp_seconds{window="1d"} 1.7946' in text
     assert "lakeboard_charts_silent_seconds " in text
     assert 'lakeboard_http_requests_total{route="/v1/charts/top",status="304"}' in text
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "connect-src 'self'" in page.headers["content-security-policy"]
+
+    status = decode_charts_status(octets(serving.views.client.get(CHARTS_STATUS)))
+    day = replace(status.moments[LiveWindow.DAY], frontier=at(8))
+    joined = replace(status, moments={**status.moments, LiveWindow.DAY: day})
+    serving.views.client.set(CHARTS_STATUS, encode_charts_status(joined))
+
+    def frontiers() -> list[float]:
+        lines = [line.split() for line in serving.get("/metrics").text.splitlines()]
+        return [float(line[1]) for line in lines if line[0] == "lakeboard_charts_frontier_timestamp_seconds"]
+
+    until(lambda: frontiers() == [at(8).timestamp()], "the frontier of the day", 5)
+    serving.merging.cycle()
 
 
 def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> None:
@@ -386,6 +481,36 @@ def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> 
             return one.status == 200
 
     until(opens, "there is room again")
+
+
+def test_one_key_or_address_cannot_take_all_the_room_for_viewers(serving: Serving, tmp_path: Path) -> None:
+    special = {"heartbeat_seconds": 0.2, "viewers_each": 2}
+    key, other = (KeyFile(tmp_path).add(name, (Role.READER,))[1] for name in ("one", "other"))
+    with (
+        api(tmp_path, serving.log.address, special=special, views_url=serving.server.address) as found,
+        ExitStack() as streams,
+    ):
+
+        def open_one(by: str) -> Stream:
+            stream = streams.enter_context(Stream(replace(serving, api=found, key=by), "/v1/charts/live"))
+            until(lambda: bool(stream.status), "an answer")
+            return stream
+
+        first, second = open_one(key), open_one(key)
+        with found.client(key) as client:
+            refused = client.get("/v1/charts/live")
+        others = [open_one(other), open_one("no-key")]
+        assert [stream.status for stream in (first, second, *others)] == [200] * 4
+        first.__exit__()
+        until(lambda: open_one(key).status == 200, "there is room again")
+        assert found.stop() == 0
+
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (
+        503,
+        "too_many_viewers",
+        "10",
+    )
+    assert refused.json()["detail"].startswith("one key or address may have 2 live charts open")
 
 
 def test_all_viewers_of_a_chart_share_one_look_at_it(serving: Serving) -> None:
@@ -431,6 +556,47 @@ def test_a_viewer_that_takes_nothing_is_dropped_in_time(serving: Serving, tmp_pa
 
     asyncio.run(watch())
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+
+
+def test_an_error_that_nobody_thought_of_is_logged_and_the_looking_goes_on(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    read = ChartsReader.read
+
+    async def read_or_fail(self: ChartsReader, kind: LiveWindow, region: str) -> ChartReading:
+        nonlocal reads
+        reads += 1
+        if reads == failing:
+            raise ZeroDivisionError
+        return await read(self, kind, region)
+
+    async def channel() -> None:
+        live = LiveCharts(serving.server.address)
+        found = _Channel(live, Question(LiveWindow.HOUR, "CH", 10))
+        await found.open()
+        before = found.tag
+        serving.play("a", region="CH")
+        await asyncio.wait_for(found.other_than(before), 10)
+        found.close()
+        await live.close()
+
+    async def watch() -> None:
+        live = LiveCharts(serving.server.address)
+        watching = asyncio.create_task(live.watch())
+        async with asyncio.timeout(10):
+            while live.problem is not None:
+                await asyncio.sleep(0.05)
+        watching.cancel()
+        await live.close()
+
+    monkeypatch.setattr(ChartsReader, "read", read_or_fail)
+    serving.play("b", region="CH")
+    for work, failing, event in ((channel, 2, "live_chart_look_failed"), (watch, 1, "charts_look_failed")):  # noqa: B007  read above
+        reads = 0
+        with capture_logs() as lines:
+            asyncio.run(work())
+        assert [line["event"] for line in lines if line["log_level"] == "error"] == [event]
 
 
 def test_open_streams_end_when_the_server_is_told_to_stop(serving: Serving) -> None:

@@ -11,7 +11,7 @@ from domain.live_windows import LiveWindow
 from domain.speed_policy import SpeedPolicy
 from speed_layer.store.charts import ChartReading, ChartsReader, ChartsWriter, MergerReplacedError
 from speed_layer.store.connection import Views, connect, octets
-from speed_layer.store.keys import BATCH_VIEW, MERGED_VIEW, READY
+from speed_layer.store.keys import BATCH_VIEW, CHARTS_LEASE, MERGED_VIEW, READY
 from speed_layer.store.merge_loop import WAITING, WORKING, CycleReport, run
 from speed_layer.store.publishing import Publishing
 from tests.speed_layer.merging import Counting, partition_of
@@ -43,6 +43,21 @@ def read(server: ViewsServer, kind: LiveWindow = LiveWindow.HOUR, region: str = 
             await reader.close()
 
     return asyncio.run(once())
+
+
+def test_more_reads_at_once_than_connections_wait_for_their_turn(server: ViewsServer, views: Views) -> None:
+    async def burst() -> tuple[int, int]:
+        reader = ChartsReader(server.address)
+        found = await asyncio.gather(*[reader.read(LiveWindow.HOUR, f"R{n}") for n in range(400)])
+        clients = len(views.client.client_list())
+        await reader.close()
+        return len(found), clients
+
+    Publishers(views).say(plays("a"))
+    merging(server, views).cycle()
+    read_, clients = asyncio.run(burst())
+    assert read_ == 400
+    assert clients <= 20
 
 
 def counts(reading: ChartReading) -> list[tuple[str, int]]:
@@ -140,6 +155,37 @@ def test_a_view_is_acknowledged_once_it_is_loaded(server: ViewsServer, views: Vi
 
     assert views.client.get(MERGED_VIEW) == b"v1"
     assert loaded == ["gone", "v1"]
+
+
+def test_loading_views_does_not_let_the_lease_run_out(server: ViewsServer, views: Views) -> None:
+    left: list[int] = []
+
+    def load(_: Views, version: str) -> BatchView | None:
+        left.append(int(views.client.pttl(CHARTS_LEASE)))
+        views.client.pexpire(CHARTS_LEASE, 100)  # as if this took nearly as long as the lease
+        return None
+
+    publishers = Publishers(views)
+    publishers.say(plays("a"), view="v1")
+    views.client.set(BATCH_VIEW, "v2")
+    at_work = merging(server, views, load_view=load)
+    views.client.pexpire(CHARTS_LEASE, 100)  # as if reading all lists did
+    at_work.cycle()
+
+    assert len(left) == 2
+    assert min(left) > 1000
+
+
+def test_a_merger_that_was_replaced_before_its_first_write_learns_it(server: ViewsServer, views: Views) -> None:
+    Publishers(views).say(plays("a"))
+    old = merging(server, views)
+    views.client.delete(CHARTS_LEASE)
+    merging(server, views)
+
+    with pytest.raises(MergerReplacedError):
+        old.cycle()
+
+    assert views.client.get(CHARTS_LEASE) is not None
 
 
 def test_a_list_whose_cut_hides_rows_is_asked_for_and_the_ask_is_taken_back(server: ViewsServer, views: Views) -> None:

@@ -81,3 +81,15 @@ def test_a_partition_that_lags_with_an_older_view_is_left_out_of_the_day_alone()
     assert day_counts(found.charts) == {"a": 10}
     assert [(lack.partition, lack.lack) for lack in found.moments[LiveWindow.DAY].partial] == [(1, Lack.LEFT_OUT)]
     assert [(lack.partition, lack.lack) for lack in found.moments[LiveWindow.HOUR].partial] == [(1, Lack.LAGGING)]
+
+
+def test_a_partition_that_lags_in_the_hour_before_is_left_out_of_a_day_that_begins_later() -> None:
+    joined = merger(2)
+    views = {"v1": view_with("v1", {"a": 5})}
+    before, after = FRONTIER + HOUR - 10 * SECOND, FRONTIER + HOUR + 20 * SECOND
+    joined.cycle({0: day({"a": 3}, "v1", at=before), 1: day({"b": 2}, "v1", at=before)}, views)
+    found = joined.cycle({1: day({"b": 4}, "v1", at=after)}, views)
+
+    (lack,) = found.moments[LiveWindow.DAY].partial  # with its own hours 5 of `a` would be missing, without a word
+    assert (lack.partition, lack.lack) == (0, Lack.LEFT_OUT)
+    assert [one.lack for one in found.moments[LiveWindow.HOUR].partial] == [Lack.LAGGING]
