@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,3 +187,20 @@ def test_a_bad_clock_is_one_sentence(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "write START,SPEED, such as" in result.stderr
+
+
+def test_the_feed_moves_the_charts_until_it_is_asked_to_end(stack: Stack) -> None:
+    def total() -> int:
+        with urllib.request.urlopen(f"{stack.url}/v1/top?window=1h&k=1", timeout=10) as answer:  # noqa: S310
+            return int(json.load(answer)["total"])
+
+    before = total()
+    environment = stack.environment | {"LAKEBOARD_PORT": str(stack.port)}
+    with subprocess.Popen([LAKEBOARD, "feed", "--rate", "100"], env=environment, stderr=subprocess.DEVNULL) as feed:
+        try:
+            until(lambda: total() >= before + 100, "a hundred made-up plays are in the chart")
+            feed.send_signal(signal.SIGTERM)
+            assert feed.wait(timeout=15) == 0
+        finally:
+            feed.kill()
+    assert json.loads((stack.home / "run" / "feed.json").read_bytes())["state"] == "stopped"
