@@ -20,7 +20,12 @@ from deltalake import DeltaTable
 from domain.tables import PLAYS
 
 LAKEBOARD = Path(sys.executable).with_name("lakeboard")
-FAST_COMMITS = {"LAKEBOARD_COMMIT_SECONDS": "0.5", "LAKEBOARD_LOG_MAX_MEMORY": "128m", "LAKEBOARD_HOURLY": "false"}
+FAST_COMMITS = {
+    "LAKEBOARD_COMMIT_SECONDS": "0.5",
+    "LAKEBOARD_LOG_MAX_MEMORY": "128m",
+    "LAKEBOARD_HOURLY": "false",
+    "LAKEBOARD_READS_PER_SECOND": "1000",
+}
 ROOT = Path(__file__).parents[1]
 _START_SECONDS = 60.0
 _OK, _ACCEPTED = 200, 202

@@ -139,7 +139,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
     assert len(edits) == EDITS
     home = tmp_path / "home"
     command = (str(LAKEBOARD), "up", "--clock", f"{LIVE_FROM.isoformat()},{SPEED}")
-    settings = FAST_COMMITS | {"LAKEBOARD_READS_PER_SECOND": "1000", "LAKEBOARD_HOURLY": "true"}
+    settings = FAST_COMMITS | {"LAKEBOARD_HOURLY": "true"}
     stack = Stack(home, command=command, settings=settings)
     try:
         stack.start()
