@@ -21,7 +21,7 @@ run: setup ## Set up, count the bundled flights into an empty lake, then run eve
 
 test: setup lint type imports ## Set up, check style, types and arrows, then run every test
 	@echo "test: running every test"
-	@$(WITH_JAVA) $(BIN)/python -m pytest -n 2 --dist loadgroup </dev/null
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile </dev/null
 
 test-fast: setup ## Only the tests that need neither Spark nor a server (under 10 s)
 	@$(BIN)/python -m pytest -m fast </dev/null

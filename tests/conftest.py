@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, made for many small jobs."""
+"""One Spark session for each process of the run, made for many small jobs."""
 
 import gc
 import os
@@ -61,15 +61,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not only_fast(config) or collection_path.suffix != ".py":
         return None
     return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
-
-
-@pytest.hookimpl(tryfirst=True)  # before the hook of xdist that reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share the tests out by file, but all that need the Spark session to one process: there is one session a run."""
-    for item in items:
-        of_file = str(item.path.relative_to(item.config.rootpath))
-        group = "spark" if item.get_closest_marker("spark") else of_file
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def batch_settings(scratch: Path) -> BatchSettings:
