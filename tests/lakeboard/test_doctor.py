@@ -213,6 +213,7 @@ WELL = Versions(
         "delta-kernel-defaults-4.4.0.jar",
         "delta-kernel-unitycatalog-4.4.0.jar",
         "unitycatalog-client-0.6.0.jar",
+        "hadoop-bare-naked-local-fs-0.1.0.jar",
     ),
 )
 NOTHING = Versions(java=None, java_home=None, pyspark=None, delta_spark=None, pandas=None, jars=())
