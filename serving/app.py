@@ -166,10 +166,7 @@ class Application:
             return None
         allowed = (
             (b"access-control-allow-methods", b"GET, POST"),
-            (
-                b"access-control-allow-headers",
-                b"authorization, content-type, content-encoding, if-none-match, last-event-id, x-request-id",
-            ),
+            (b"access-control-allow-headers", _SENT),
             (b"access-control-max-age", b"600"),
         )
         return Answer(204, allowed, b"")

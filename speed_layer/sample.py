@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from domain.sketches.count_min import mixed
 from domain.sketches.keys import NO_KEYS, Int64s, Mask, Numbers, UInt64s, summed
 
 SHARE: Final = 64
@@ -21,15 +22,8 @@ def sampled(hashes: UInt64s) -> Mask:
     """Say of each item, by its 64-bit hash, whether it is in the sample.
 
     The hash is mixed with a seed of its own: neither the partition nor a cell of a sketch says anything about it.
-
-    Source: the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-    OOPSLA 2014), with Stafford's constants.
     """
-    mixed = hashes ^ _SEED
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    chosen: Mask = mixed >> _SHIFT == 0
+    chosen: Mask = mixed(hashes ^ _SEED) >> _SHIFT == 0
     return chosen
 
 

@@ -140,12 +140,17 @@ def mixed_rows(hashes: UInt64s) -> UInt64s:
     """Return 64 new bits of each item for each row, shape (4, items); the highest ones choose its cell.
 
     The rows mix the hash with seeds of their own, so items that share a cell in one row need not in the next.
+    """
+    return mixed(hashes[np.newaxis, :] ^ ROW_SEEDS[:, np.newaxis])
+
+
+def mixed(words: UInt64s) -> UInt64s:
+    """Return 64 new bits for each word, of which every one depends on all of it.
 
     Source: the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
     OOPSLA 2014), with Stafford's constants.
     """
-    mixed = hashes[np.newaxis, :] ^ ROW_SEEDS[:, np.newaxis]
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return mixed
+    found = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found ^= found >> np.uint64(31)
+    return found

@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from lakeboard.commands.service import AskedToEnd, json_lines
+from lakeboard.commands.service import LOG_OPTION, AskedToEnd, json_lines
 from lakeboard.settings import Settings
 
 
@@ -19,9 +19,7 @@ Examples:
 It leaves on SIGTERM and Ctrl-C after committing what it has read. Killed at any point, the next one goes on
 where the lake stands: nothing is lost, nothing is there twice.""",
 )
-@click.option(
-    "--log", "address", metavar="URL", help="Server of the event log. Default: log_url, or that of `lakeboard up`."
-)
+@LOG_OPTION
 @click.option(
     "--every", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Commit so often. Default: commit_seconds."
 )
@@ -32,7 +30,7 @@ where the lake stands: nothing is lost, nothing is there twice.""",
 @click.option("--no-wait", is_flag=True, help="Leave with exit code 1 when another lake writer works on this lake.")
 @click.pass_obj
 def lake_writer_command(
-    settings: Settings, /, *, address: str | None, every: float | None, rows: int | None, once: bool, no_wait: bool
+    settings: Settings, /, *, log_address: str | None, every: float | None, rows: int | None, once: bool, no_wait: bool
 ) -> None:
     """Move accepted plays from the event log to the lake, exactly once, and let the log forget them.
 
@@ -45,7 +43,7 @@ def lake_writer_command(
 
     job = LakeWriterJob(
         lake_root=settings.lake_root,
-        open_log=partial(RedisLog.open, address or settings.log_address, clock=settings.entry_clock),
+        open_log=partial(RedisLog.open, log_address or settings.log_address, clock=settings.entry_clock),
         state_file=settings.run_folder / STATE_FILE,
         clock=settings.machine_clock,
         tell=json_lines("lake-writer").info,

@@ -5,7 +5,7 @@ from functools import partial
 
 import click
 
-from lakeboard.commands.service import AskedToEnd, json_lines
+from lakeboard.commands.service import LOG_OPTION, VIEWS_OPTION, AskedToEnd, json_lines
 from lakeboard.settings import Settings
 
 STATE_FILE = "merger.json"
@@ -23,15 +23,8 @@ Examples:
 It leaves on SIGTERM and Ctrl-C. It keeps nothing of its own: killed at any point, the next one reads what the
 partitions say and goes on.""",
 )
-@click.option(
-    "--log", "log_address", metavar="URL", help="Server of the event log. Default: log_url, or that of `lakeboard up`."
-)
-@click.option(
-    "--views",
-    "views_address",
-    metavar="URL",
-    help="Server of the views. Default: views_url, or that of `lakeboard up`.",
-)
+@LOG_OPTION
+@VIEWS_OPTION
 @click.option("--once", is_flag=True, help="Leave after one cycle.")
 @click.pass_obj
 def merge_command(settings: Settings, /, *, log_address: str | None, views_address: str | None, once: bool) -> None:

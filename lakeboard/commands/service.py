@@ -5,10 +5,22 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from structlog.typing import WrappedLogger
 
 _SOON_SECONDS = 0.1
+
+LOG_OPTION = click.option(
+    "--log", "log_address", metavar="URL", help="Server of the event log. Default: log_url, or that of `lakeboard up`."
+)
+VIEWS_OPTION = click.option(
+    "--views",
+    "views_address",
+    metavar="URL",
+    help="Server of the views. Default: views_url, or that of `lakeboard up`.",
+)
 
 
 def json_lines(part: str) -> "WrappedLogger":

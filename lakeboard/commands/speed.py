@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from lakeboard.commands.service import AskedToEnd, json_lines
+from lakeboard.commands.service import LOG_OPTION, VIEWS_OPTION, AskedToEnd, json_lines
 from lakeboard.settings import Settings
 
 
@@ -19,15 +19,8 @@ Examples:
 It leaves on SIGTERM and Ctrl-C after storing its state. Killed at any point, the next one goes on where the last
 checkpoint stands. Several may run: each works on partitions that no other one holds.""",
 )
-@click.option(
-    "--log", "log_address", metavar="URL", help="Server of the event log. Default: log_url, or that of `lakeboard up`."
-)
-@click.option(
-    "--views",
-    "views_address",
-    metavar="URL",
-    help="Server of the views. Default: views_url, or that of `lakeboard up`.",
-)
+@LOG_OPTION
+@VIEWS_OPTION
 @click.option("--once", is_flag=True, help="Leave when all that is in the log is counted and stored.")
 @click.pass_obj
 def speed_command(settings: Settings, /, *, log_address: str | None, views_address: str | None, once: bool) -> None:

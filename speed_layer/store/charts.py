@@ -15,7 +15,7 @@ from domain.live_chart import LiveChart
 from domain.live_windows import LiveWindow
 from speed_layer.store.connection import Views, octets
 from speed_layer.store.keys import CHARTS_EPOCH, CHARTS_LEASE, CHARTS_STATUS, MERGED_VIEW, READY, field
-from speed_layer.store.leases import ViewsUnavailableError
+from speed_layer.store.leases import ACQUIRE, RELEASE, RENEW, ViewsUnavailableError
 from speed_layer.store.ready import ChartsStatus, decode_chart, decode_charts_status, encode_chart, encode_charts_status
 
 _READ_SECONDS: Final = 2.0
@@ -23,20 +23,6 @@ _CONNECTIONS: Final = 16  # of one reader; more reads at once wait for their tur
 
 Name = tuple[LiveWindow, str]
 
-# KEYS: lease, epoch. ARGV: epoch found before, epoch wanted, milliseconds.
-_ACQUIRE = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2])
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1
-"""
-# KEYS: lease, epoch. ARGV: epoch, milliseconds.
-_RENEW = """
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
 # KEYS: lease, epoch, status, ready, view. ARGV: epoch, milliseconds, status, whether all charts are here, version of
 # the view ('' = none), then pairs of field and chart ('' = it is gone).
 _WRITE = """
@@ -49,10 +35,6 @@ for i = 6, #ARGV, 2 do
 end
 redis.call('SET', KEYS[3], ARGV[3])
 if ARGV[5] ~= '' then redis.call('SET', KEYS[5], ARGV[5]) end
-return 1
-"""
-_RELEASE = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """
 
@@ -85,10 +67,10 @@ class ChartsWriter:
     def __init__(self, views: Views, *, lease_ms: int = 5000) -> None:
         self._views = views
         self._lease_ms = lease_ms
-        self._acquire = views.client.register_script(_ACQUIRE)
-        self._renew = views.client.register_script(_RENEW)
+        self._acquire = views.client.register_script(ACQUIRE)
+        self._renew = views.client.register_script(RENEW)
         self._write = views.client.register_script(_WRITE)
-        self._release = views.client.register_script(_RELEASE)
+        self._release = views.client.register_script(RELEASE)
 
     def acquire(self) -> str | None:
         """Become the writer and return the epoch to write under; None while another one is."""

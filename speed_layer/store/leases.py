@@ -11,6 +11,27 @@ from speed_layer.store.keys import of_partition
 
 MANIFEST_VERSION: Final = 1
 
+# The scripts of every lease, of a partition or of the charts.
+
+# KEYS: lease, epoch. ARGV: epoch found before, epoch wanted, milliseconds.
+ACQUIRE: Final = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+"""
+# A lease that ran out is taken up again as long as nobody else had the partition. ARGV: epoch, milliseconds.
+RENEW: Final = """
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+RELEASE: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+"""
+
 
 class ViewsUnavailableError(LakeboardError):
     """The views server cannot be reached, does not answer in time, or takes nothing more."""

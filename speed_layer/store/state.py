@@ -20,7 +20,7 @@ import redis
 from speed_layer.snapshot import Part, Snapshot
 from speed_layer.store.connection import Views, octets
 from speed_layer.store.keys import CONSUMERS, of_partition
-from speed_layer.store.leases import MANIFEST_VERSION, Lease, LeaseLostError, Manifest
+from speed_layer.store.leases import ACQUIRE, MANIFEST_VERSION, RELEASE, RENEW, Lease, LeaseLostError, Manifest
 
 _WRITE_BYTES: Final = 8 << 20  # of blobs in one go
 _READ_BLOBS: Final = 16
@@ -31,24 +31,6 @@ _LEVEL, _SAMPLE, _WORTH = 1, 16_384, 0.9
 
 _MANIFESTS = msgspec.msgpack.Decoder(Manifest)
 
-# KEYS: lease, epoch. ARGV: epoch found before, epoch wanted, milliseconds.
-_ACQUIRE = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[2], ARGV[2])
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1
-"""
-# A lease that ran out is taken up again as long as nobody else had the partition. ARGV: epoch, milliseconds.
-_RENEW = """
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-_RELEASE = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-return 1
-"""
 # KEYS: epoch, manifest. ARGV: epoch, sequence found before, sequence, manifest.
 _FLIP = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -65,8 +47,8 @@ class StateStore:
         self._views = views
         self._lease_ms = lease_ms
         client = views.client
-        self._acquire, self._renew = client.register_script(_ACQUIRE), client.register_script(_RENEW)
-        self._release, self._flip = client.register_script(_RELEASE), client.register_script(_FLIP)
+        self._acquire, self._renew = client.register_script(ACQUIRE), client.register_script(RENEW)
+        self._release, self._flip = client.register_script(RELEASE), client.register_script(_FLIP)
 
     def acquire(self, partition: int) -> Lease | None:
         """Take a partition that nobody works on; None when somebody does."""

@@ -7,33 +7,18 @@ import pytest
 from speed_layer.store.connection import Views
 from speed_layer.store.keys import of_partition
 from speed_layer.store.leases import Lease
-from speed_layer.store.lists import PartitionStatus
 from speed_layer.store.publishing import Publishing
 from speed_layer.store.state import StateStore
+from tests.speed_layer.storing import status
 
 pytestmark = pytest.mark.redis
 
 
 @pytest.fixture
-def lease(views: Views) -> Lease:
-    found = StateStore(views, lease_ms=600_000).acquire(0)
+def lease(store: StateStore) -> Lease:
+    found = store.acquire(0)
     assert found is not None
     return found
-
-
-def status(*, cycle: int) -> PartitionStatus:
-    return PartitionStatus(
-        log_id="log",
-        position=1,
-        as_of_ms=2,
-        complete_from_ms=0,
-        view=None,
-        frontier_hour=None,
-        folding=False,
-        policy="p",
-        cycle=cycle,
-        written_ms=3,
-    )
 
 
 def said(publishing: Publishing, lease: Lease, cycle: int, lists: Mapping[str, bytes | None], **how: bool) -> None:

@@ -17,12 +17,11 @@ from speed_layer.snapshot_rest import UnusableStateError
 from speed_layer.store.connection import Views, ViewsUnavailableError, connect, octets
 from speed_layer.store.keys import of_partition
 from speed_layer.store.leases import LeaseLostError, Manifest
-from speed_layer.store.lists import PartitionStatus
 from speed_layer.store.publishing import Publishing
 from speed_layer.store.state import StateStore, packed, unpacked
 from tests.servers import LogServer
 from tests.speed_layer.live_model import batch_of
-from tests.speed_layer.storing import counted, played, put, taken
+from tests.speed_layer.storing import counted, played, put, status, taken
 from tests.views_server import ViewsServer
 
 pytestmark = pytest.mark.redis
@@ -39,21 +38,6 @@ def blobs(views: Views) -> set[str]:
 
 def noted(views: Views) -> set[str]:
     return {octets(name).decode() for name in views.client.smembers(of_partition(0, "blobs"))}
-
-
-def status(*, cycle: int) -> PartitionStatus:
-    return PartitionStatus(
-        log_id="log",
-        position=1,
-        as_of_ms=2,
-        complete_from_ms=0,
-        view=None,
-        frontier_hour=None,
-        folding=False,
-        policy="p",
-        cycle=cycle,
-        written_ms=3,
-    )
 
 
 # --- checkpoints ---
