@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run test test-fast lint type imports fmt bench bench-ingest accelerator docs lock clean
+.PHONY: help setup browser run test test-fast lint type imports fmt bench bench-ingest accelerator docs lock clean
 
 BIN := .venv/bin
 # Spark takes the Java that set-up chose, whatever JAVA_HOME this shell has.
@@ -19,7 +19,10 @@ run: setup ## Set up, count the bundled flights into an empty lake, then run eve
 	@$(WITH_JAVA) $(BIN)/lakeboard demo --if-empty
 	@if [ -t 0 ]; then set -m; fi; $(WITH_JAVA) $(BIN)/lakeboard up $(if $(filter 0,$(DEMO)),,--demo); exit $$?
 
-test: setup lint type imports ## Set up, check style, types and arrows, then run every test
+browser: ## Set up, with Chromium from the system's packages: tests look at the live pages in it
+	@bash setup/setup.sh browser
+
+test: browser lint type imports ## Set up, check style, types and arrows, then run every test
 	@echo "test: running every test"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile </dev/null
 

@@ -100,6 +100,10 @@ COMMANDS = {
         "lakeboard.commands.restore:restore_command",
         "Rebuild what the views server lost: batch's view and the counts of every partition, from the lake.",
     ),
+    "race": (
+        "lakeboard.commands.race:race_command",
+        "Watch a sketch make its errors beside exact counts, and see what memory it takes.",
+    ),
     "feed": (
         "lakeboard.commands.feed:feed_command",
         "Send made-up plays of this moment to the stack of this home until asked to end.",

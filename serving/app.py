@@ -16,7 +16,7 @@ from serving import metrics
 from serving.answers import Answer, Head, Headers, head_of, refused, send_answer
 from serving.auth import KeyRing
 from serving.bodies import ClientLeftError, Message, Receive, Scope, Send
-from serving.chart_questions import CHART_PATH, COUNT_ROUTE, LIVE_PATH, TOP_PATH, is_count
+from serving.chart_questions import CHART_PATH, COUNT_ROUTE, LIVE_PATH, RACE_PATH, TOP_PATH, is_count
 from serving.chart_routes import charts_router
 from serving.charts import ChartsEndpoint
 from serving.closed_charts import ClosedCharts
@@ -26,9 +26,11 @@ from serving.live_charts import LiveCharts
 from serving.logs import log
 from serving.openapi import document_of, events_router
 from serving.problems import PROBLEM_TYPE
+from serving.race import RaceStreams
 from serving.readers import Readers
 from serving.routes import Surroundings, routers
 from serving.settings import ApiSettings
+from serving.viewers import Viewers
 
 _OTHER = "other"  # the route of addresses that do not exist: metrics must not grow with what strangers try
 _FLUSH_SECONDS = 0.25  # how old the numbers of other workers may be in /metrics
@@ -56,11 +58,14 @@ class Application:
         self._readers = readers
         self._live, self._closed = LiveCharts(settings.views_url), ClosedCharts(settings.lake_root)
         self._charts = ChartsEndpoint(live=self._live, closed=self._closed, readers=readers)
-        self._streams = LiveStreams(settings, live=self._live, readers=readers)
+        viewers = Viewers(settings)
+        self._streams = LiveStreams(settings, live=self._live, readers=readers, viewers=viewers)
+        self._races = RaceStreams(settings, readers=readers, viewers=viewers)
         charts = dict.fromkeys((TOP_PATH, CHART_PATH, COUNT_ROUTE), self._answer_charts)
         self._by_hand_of: Mapping[str, Answers] = {
             EVENTS_PATH: self._answer_events,
             LIVE_PATH: self._serve_live,
+            RACE_PATH: self._serve_race,
             **charts,
         }
         self._litestar = self._other_routes()
@@ -98,6 +103,9 @@ class Application:
 
     async def _serve_live(self, head: Head, receive: Receive, send: Send) -> None:
         await self._streams.serve(head, receive, send, self._common(head))
+
+    async def _serve_race(self, head: Head, receive: Receive, send: Send) -> None:
+        await self._races.serve(head, receive, send, self._common(head))
 
     async def _by_litestar(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = head_of(scope)
@@ -202,7 +210,7 @@ class Application:
     async def _life(self, _: Litestar) -> AsyncIterator[None]:
         """Run what a worker needs between its first and its last request."""
         self._ring.look()
-        _before_stopping(self._streams.close)
+        _before_stopping(self._end_streams)
         await self._appender.start(must_answer=False)
         watches = (self._ring.watch, self._endpoint.watch, self._live.watch, self._flush)
         watching = [asyncio.create_task(watch()) for watch in watches]
@@ -212,7 +220,7 @@ class Application:
         finally:
             for task in watching:
                 task.cancel()
-            self._streams.close()
+            self._end_streams()
             await asyncio.gather(*watching, return_exceptions=True)
             await self._appender.stop()
             await self._live.close()
@@ -221,6 +229,10 @@ class Application:
             self._endpoint.close()
             self._tally.flush()
             log.info("worker_stopped")
+
+    def _end_streams(self) -> None:
+        self._streams.close()
+        self._races.close()
 
     async def _flush(self) -> None:
         while True:

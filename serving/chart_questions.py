@@ -23,6 +23,7 @@ from serving.problems import Code, RefusedError
 TOP_PATH = "/v1/top"
 CHART_PATH = "/v1/charts/top"
 LIVE_PATH = "/v1/charts/live"
+RACE_PATH = "/v1/race/live"
 COUNT_ROUTE = "/v1/items/{item_id:str}/count"
 DEFAULT_WINDOW = LiveWindow.HOUR
 DEFAULT_K = 10

@@ -11,8 +11,9 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Operation, Parameter, Schema
 from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 
+from domain.race import MOST_SEED, WIDTHS
 from serving.answers import Answer
-from serving.chart_questions import CHART_PATH, COUNT_ROUTE, LIVE_PATH, TOP_PATH
+from serving.chart_questions import CHART_PATH, COUNT_ROUTE, LIVE_PATH, RACE_PATH, TOP_PATH
 from serving.problems import PROBLEM_TYPE, Code, Problem, status_of
 
 _TEXT, _WHOLE = OpenAPIType.STRING, OpenAPIType.INTEGER
@@ -118,6 +119,12 @@ _PARAMETERS: Mapping[str, Parameter] = {
         "version", Schema(type=_WHOLE, minimum=0, maximum=999_999_999), "number of a release; left out = the newest"
     ),
     "from": _parameter("from", _MOMENT, "first whole hour, included; needed"),
+    "width": _parameter(
+        "width", Schema(type=_WHOLE, enum=list(WIDTHS)), "cells in each of the sketch's 4 rows; left out = 128"
+    ),
+    "seed": _parameter(
+        "seed", Schema(type=_WHOLE, minimum=0, maximum=MOST_SEED), "the same seed, the same plays; left out = 1"
+    ),
     "to": _parameter("to", _MOMENT, "whole hour at which it ends, not included; needed"),
 }
 
@@ -147,6 +154,15 @@ class LiveOperation(Operation):
     def __post_init__(self) -> None:
         """Describe the query."""
         self.parameters = [_PARAMETERS[name] for name in ("window", "region", "n")]
+
+
+@dataclass
+class RaceOperation(Operation):
+    """The same of `GET /v1/race/live`."""
+
+    def __post_init__(self) -> None:
+        """Describe the query."""
+        self.parameters = [_PARAMETERS[name] for name in ("width", "seed")]
 
 
 @dataclass
@@ -226,6 +242,18 @@ def _others(answer: AnswerRequest) -> Sequence[HTTPRouteHandler]:
         return _as_it_is(await answer(request))
 
     @get(
+        RACE_PATH,
+        summary="The race as server-sent events: exact counts and a sketch of the same plays",
+        description="Events are named frame, about seven a second; the last is followed by one named end.",
+        tags=["charts"],
+        media_type="text/event-stream",
+        operation_class=RaceOperation,
+        responses=dict(refusals(Code.TOO_MANY_VIEWERS)),
+    )
+    async def race(request: Request[Any, Any, Any]) -> Response[str]:
+        return _as_it_is(await answer(request))
+
+    @get(
         COUNT_ROUTE,
         summary="Plays of one item from one whole hour up to another, exactly",
         tags=["charts"],
@@ -235,7 +263,7 @@ def _others(answer: AnswerRequest) -> Sequence[HTTPRouteHandler]:
     async def count(request: Request[Any, Any, Any], item_id: str) -> Response[Count]:
         return _as_it_is(await answer(request))
 
-    return live, count
+    return live, race, count
 
 
 def _as_it_is(found: Answer) -> Response[Any]:

@@ -1,29 +1,13 @@
 """`/charts`: a page that shows a live chart as it moves. Nothing is loaded from elsewhere; texts are never markup."""
 
-import hashlib
-from base64 import b64encode
+from serving.page_shell import LivePage
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --sure: #2a7de1; --maybe: #2a7de155; --bad: #c0392b; }
-* { box-sizing: border-box; }
-body { font: 16px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
-h1 { font-size: 1.4rem; margin: 0 0 1rem; } a { color: inherit; }
-form { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; margin: 0 0 1rem; }
-fieldset { border: 1px solid var(--line); border-radius: .4rem; padding: 0; margin: 0; display: flex; }
-fieldset label { padding: .3rem .9rem; cursor: pointer; }
-fieldset input { position: absolute; opacity: 0; }
-fieldset label:has(:checked) { background: var(--sure); color: white; }
-fieldset label:has(:focus-visible) { outline: 2px solid; outline-offset: -3px; }
-#region { font: inherit; width: 8rem; padding: .25rem .5rem; text-transform: uppercase; }
-table { border-collapse: collapse; width: 100%; table-layout: fixed; }
-th { text-align: left; font-weight: 600; } th, td { padding: .4rem .5rem; border-bottom: 1px solid var(--line); }
-td { font-variant-numeric: tabular-nums; } .n { text-align: right; } .rank { width: 6.5rem; } .count { width: 11rem; }
-.item { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.range, .plain { color: #888; font-size: .85em; } .up { color: #1e8e3e; } .down { color: var(--bad); }
+.rank { width: 6.5rem; } .count { width: 11rem; } #region { width: 8rem; text-transform: uppercase; }
+.up { color: #1e8e3e; } .down { color: var(--bad); }
 .bar { position: relative; height: .55rem; background: var(--soft); border-radius: .3rem; overflow: hidden; }
 .bar i { position: absolute; inset: 0 auto 0 0; background: var(--maybe); }
 .bar i + i { background: var(--sure); }
-#state { min-height: 1.5em; } #state.bad { color: var(--bad); } #facts { color: #888; }
 @media (max-width: 40rem) { .bounds { display: none; } .count { width: 7rem; } }
 """
 
@@ -101,7 +85,6 @@ watch();
 """
 
 _BODY = """
-<h1>lakeboard <span class=plain>live charts</span></h1>
 <form id=chooser>
 <fieldset><label><input type=radio name=window value=1m> minute</label><label><input type=radio name=window value=1h
 checked> hour</label><label><input type=radio name=window value=1d> day</label></fieldset>
@@ -113,21 +96,6 @@ checked> hour</label><label><input type=radio name=window value=1d> day</label><
 <p id=state role=status></p>
 <p id=facts></p>
 <noscript><p>This page needs JavaScript; <a href="/v1/charts/top?n=10">the chart as JSON</a> does not.</p></noscript>
-<p class=plain><a href="/docs">API</a></p>
 """
 
-
-def charts_page() -> bytes:
-    """Return the page."""
-    head = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-    title = f"<title>lakeboard charts</title><style>{_STYLE}</style>"
-    return f"{head}{title}<body>{_BODY}<script>{_SCRIPT}</script></body></html>".encode()
-
-
-def content_security_policy() -> str:
-    """Return the policy under which the page runs: its own script, by its hash, and this server's events alone."""
-    digest = b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
-        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-    )
+CHARTS_PAGE = LivePage(path="/charts", style=_STYLE, body=_BODY, script=_SCRIPT)

@@ -6,7 +6,6 @@ misses charts in between, never the newest one, and is dropped when an event can
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,18 +16,13 @@ from serving.chart_questions import Question, question_of
 from serving.charts import require_get
 from serving.live_charts import LiveCharts
 from serving.logs import log
-from serving.problems import Code, RefusedError
+from serving.problems import RefusedError
 from serving.readers import Readers
 from serving.settings import ApiSettings
+from serving.viewers import RETRY, STREAM_HEADERS, Viewers, event, handed_over
 
 _LOOK_SECONDS = 0.3
-_RETRY = b"retry: 2000\n\n"  # milliseconds until a browser comes again
 _HEARTBEAT = b": nothing new\n\n"
-_HEADERS: Headers = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-)
 
 
 class _Channel:
@@ -79,7 +73,7 @@ class _Channel:
         name = tag.decode().strip('W/"')
         if name != self.tag:
             self.tag = name
-            self.event = b"event: chart\nid: %b\ndata: %b\n\n" % (name.encode(), body)
+            self.event = event("chart", name, body)
             self._changed.set()
             self._changed = asyncio.Event()
 
@@ -87,18 +81,13 @@ class _Channel:
 class LiveStreams:
     """The open live charts of one worker."""
 
-    def __init__(self, settings: ApiSettings, *, live: LiveCharts, readers: Readers) -> None:
+    def __init__(self, settings: ApiSettings, *, live: LiveCharts, readers: Readers, viewers: Viewers) -> None:
         self._settings = settings
         self._live = live
         self._readers = readers
         self._channels: dict[Question, _Channel] = {}
-        self._viewers: Counter[str] = Counter()  # by key or address
+        self._viewers = viewers
         self._closing = asyncio.Event()
-
-    @property
-    def open_now(self) -> int:
-        """How many are open."""
-        return self._viewers.total()
 
     def close(self) -> None:
         """End all of them; the viewers come again by themselves."""
@@ -114,36 +103,30 @@ class LiveStreams:
         self._readers.admit(head)
         question = question_of(head.path, head.query)
         viewer = self._readers.name(head)
-        self._require_room(viewer)
+        self._viewers.require_room(viewer)
         self._readers.take(head, f"live|{question.kind.value}|{question.region}")
-        async with self._watching(question, viewer) as channel:
-            await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *more]})
-            leaving = [asyncio.create_task(self._left(receive)), asyncio.create_task(self._closed())]
-            try:
-                await self._follow(channel, head.headers.get(b"last-event-id", b"").decode("latin-1"), send, leaving)
-            finally:
-                for task in leaving:
-                    task.cancel()
+        with self._viewers.seat(viewer):
+            async with self._watching(question) as channel:
+                await self._show(channel, head, receive, send, more)
         return 200
 
-    def _require_room(self, viewer: str) -> None:
-        if self.open_now >= self._settings.viewers:
-            detail = f"{self.open_now:,} live charts are open: ask for the chart once a second instead"
-        elif self._viewers[viewer] >= self._settings.viewers_each:
-            most = self._settings.viewers_each
-            detail = f"one key or address may have {most:,} live charts open: close one, or ask once a second instead"
-        else:
-            return
-        raise RefusedError(Code.TOO_MANY_VIEWERS, detail, headers=((b"retry-after", b"10"),))
+    async def _show(self, channel: _Channel, head: Head, receive: Receive, send: Send, more: Headers) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *more]})
+        leaving = [asyncio.create_task(self._left(receive)), asyncio.create_task(self._closed())]
+        try:
+            await self._follow(channel, head.headers.get(b"last-event-id", b"").decode("latin-1"), send, leaving)
+        finally:
+            for task in leaving:
+                task.cancel()
 
     async def _follow(self, channel: _Channel, seen: str, send: Send, leaving: "list[asyncio.Task[None]]") -> None:
         """Hand over events until the viewer leaves, is too slow, or had its time."""
         ends_at = asyncio.get_running_loop().time() + self._settings.stream_seconds
-        body = _RETRY
+        body = RETRY
         while True:
             if channel.tag != seen:
                 seen, body = channel.tag, body + channel.event
-            if not await self._handed_over(send, body):
+            if not await handed_over(send, body, seconds=self._settings.viewer_seconds):
                 return
             body = _HEARTBEAT
             await _first(channel.other_than(seen), leaving, seconds=self._settings.heartbeat_seconds)
@@ -151,15 +134,6 @@ class LiveStreams:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
             body = b"" if channel.tag != seen else _HEARTBEAT
-
-    async def _handed_over(self, send: Send, body: bytes) -> bool:
-        try:
-            async with asyncio.timeout(self._settings.viewer_seconds):
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-        except TimeoutError:
-            log.warning("viewer_too_slow")
-            return False
-        return True
 
     async def _left(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -169,16 +143,14 @@ class LiveStreams:
         await self._closing.wait()
 
     @asynccontextmanager
-    async def _watching(self, question: Question, viewer: str) -> AsyncIterator[_Channel]:
+    async def _watching(self, question: Question) -> AsyncIterator[_Channel]:
         channel = self._channels.setdefault(question, _Channel(self._live, question))
         channel.viewers += 1
-        self._viewers[viewer] += 1
         try:
             await channel.open()
             yield channel
         finally:
             channel.viewers -= 1
-            self._viewers -= Counter((viewer,))  # one that has none left is forgotten
             if not channel.viewers:
                 channel.close()
                 self._channels.pop(question, None)

@@ -17,15 +17,17 @@ from domain.log import Stream
 from ingest.log_appender import LogAppender
 from serving import metrics
 from serving.auth import KeyRing
-from serving.charts_page import charts_page, content_security_policy
+from serving.charts_page import CHARTS_PAGE
 from serving.charts_state import ChartsCollector
 from serving.keys import Role
 from serving.live_charts import LiveCharts
 from serving.live_state import LiveCollector, read_live_state
 from serving.log_state import LogCollector, read_log_state
 from serving.logs import log
+from serving.page_shell import LivePage
 from serving.pages import docs_page
 from serving.problems import PROBLEM_TYPE, Code, Problem, RefusedError
+from serving.race_page import RACE_PAGE
 from serving.settings import ApiSettings, is_loopback
 
 _NO_SCRIPTS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
@@ -156,7 +158,7 @@ def routers(surroundings: Surroundings, document: bytes) -> Sequence[Router]:
         surroundings: What they look at.
         document: The OpenAPI document as JSON.
     """
-    reading = [*_operations(surroundings), *_documents(document), _live_page()]
+    reading = [*_operations(surroundings), *_documents(document), *_live_pages()]
     return [_health(surroundings), _reading(surroundings, reading)]
 
 
@@ -221,17 +223,18 @@ def _documents(document: bytes) -> Sequence[HTTPRouteHandler]:
     return openapi, docs, root
 
 
-def _live_page() -> HTTPRouteHandler:
-    page, headers = charts_page(), {"Content-Security-Policy": content_security_policy()}
+def _live_pages() -> Sequence[HTTPRouteHandler]:
+    return [
+        _live_page(CHARTS_PAGE, "Live charts, for people"),
+        _live_page(RACE_PAGE, "The race: exact counts beside a sketch, for people"),
+    ]
 
-    @get(
-        "/charts",
-        summary="Live charts, for people",
-        tags=["documentation"],
-        media_type="text/html",
-        responses=_CLOSED,
-    )
-    async def charts() -> Response[bytes]:
-        return Response(page, media_type="text/html", headers=headers)
 
-    return charts
+def _live_page(page: LivePage, summary: str) -> HTTPRouteHandler:
+    content, headers = page.html(), {"Content-Security-Policy": page.content_security_policy()}
+
+    @get(page.path, summary=summary, tags=["documentation"], media_type="text/html", responses=_CLOSED)
+    async def show() -> Response[bytes]:
+        return Response(content, media_type="text/html", headers=headers)
+
+    return show

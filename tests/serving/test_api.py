@@ -260,8 +260,9 @@ def test_the_parts_are_ready_and_the_pages_work(running: Running) -> None:
     assert (page.url.path, page.headers["content-type"]) == ("/docs", "text/html; charset=utf-8")
     assert "script" not in page.text.lower()
     paths = document.json()["paths"]
-    charts = {"/v1/top", "/v1/charts/top", "/v1/charts/live", "/v1/items/{item_id}/count", "/charts"}
-    assert set(paths) == {"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"} | charts
+    charts = {"/v1/top", "/v1/charts/top", "/v1/charts/live", "/v1/items/{item_id}/count", "/v1/race/live"}
+    pages = {"/docs", "/charts", "/race"}
+    assert set(paths) == {"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json"} | pages | charts
     assert set(paths["/v1/events"]["post"]["responses"]) == {
         "202", "400", "401", "403", "405", "408", "413", "415", "422", "429", "500", "503",
     }  # fmt: skip

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,69 +24,30 @@ from serving.auth import KeyRing
 from serving.bodies import Message
 from serving.chart_questions import Question
 from serving.closed_charts import ClosedCharts
-from serving.keys import KeyFile, Limits, Role
+from serving.keys import KeyFile, Role
 from serving.live import LiveStreams, _Channel
 from serving.live_charts import LiveCharts
 from serving.readers import Readers
 from serving.settings import ApiSettings
+from serving.viewers import Viewers
 from speed_layer.store.charts import ChartReading, ChartsReader
-from speed_layer.store.connection import Views, connect, octets
+from speed_layer.store.connection import octets
 from speed_layer.store.keys import CHARTS_STATUS
-from speed_layer.store.merge_loop import Merging
 from speed_layer.store.ready import decode_charts_status, encode_charts_status
 from tests.lakes import ModelLake, Play, at
-from tests.servers import LogServer, log_server
-from tests.serving.api_server import Api, api, until
-from tests.speed_layer.published import AT, Publishers, merging, plays
-from tests.views_server import ViewsServer, views_server
+from tests.serving.api_server import api, until
+from tests.serving.live_api import Serving, counted_lake, live_api
+from tests.speed_layer.published import merging
 
 pytestmark = pytest.mark.redis
 
 SPECIAL = {"heartbeat_seconds": 0.5, "viewers": 3}
 
 
-@dataclass
-class Serving:
-    """An API with live charts, what counts for it, and a key without a narrow limit."""
-
-    api: Api
-    log: LogServer
-    server: ViewsServer
-    views: Views
-    key: str
-    publishers: Publishers
-    merging: Merging
-    first: int = 0
-
-    def play(self, *items: str, region: str = "IN") -> None:
-        """Count plays, a moment later than those before, and merge."""
-        at = AT + self.first * timedelta(milliseconds=1)
-        self.publishers.say(plays(*items, region=region, first=self.first, at=at))
-        self.first += len(items)
-        self.merging.cycle()
-
-    def get(self, path: str, **headers: str) -> httpx.Response:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        with self.api.client(self.key) as client:
-            return client.get(path, headers=named)
-
-    def counts(self, path: str) -> list[tuple[str, int]]:
-        return [(row["item_id"], row["count"]) for row in self.get(path).json()["entries"]]
-
-
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    home = tmp_path_factory.mktemp("api")
-    special = {**SPECIAL, "lake_root": str(counted_lake(tmp_path_factory.mktemp("lake")))}
-    fast = Limits(requests_per_second=10_000)
-    with (
-        log_server(tmp_path_factory.mktemp("log")) as log,
-        views_server(tmp_path_factory.mktemp("views")) as server,
-        connect(server.address) as views,
-        api(home, log.address, special=special, views_url=server.address) as found,
-    ):
-        key = KeyFile(home).add("bench", (Role.READER, Role.PRODUCER), fast)[1]
-        yield Serving(found, log, server, views, key, Publishers(views), merging(server, views))
+    with live_api(tmp_path_factory.mktemp("live"), **SPECIAL) as found:
+        yield found
 
 
 def test_before_a_chart_is_made_reading_waits_and_accepting_does_not(serving: Serving) -> None:
@@ -117,17 +77,6 @@ def test_what_was_played_is_in_the_chart_within_a_second_or_two(serving: Serving
     until(lambda: serving.get("/readyz").json()["parts"]["charts"]["ok"], "readiness says so", 3)
     nobody = serving.get("/v1/charts/top?region=FR").json()
     assert (nobody["entries"], nobody["total"], nobody["exact"]) == ([], 0, True)
-
-
-def counted_lake(folder: Path) -> Path:
-    """Hour 1 of day 14, certified, with a late event in its second release; hour 3 of day 15, not certified."""
-    model = ModelLake()
-    plays_ = [
-        Play(f"{item}{n}", item, at(1), "IN") for item, times in {"a/b": 3, "ärger": 2}.items() for n in range(times)
-    ]
-    model.release(plays_, frontier=at(2))
-    model.release([Play("late", "ärger", at(1), "IN"), Play("new", "c", at(3, day=15), "SE")], frontier=at(2, day=15))
-    return model.write(folder)
 
 
 def test_a_closed_window_is_exact_and_an_older_release_stays_readable(serving: Serving) -> None:
@@ -544,10 +493,11 @@ def test_a_viewer_that_takes_nothing_is_dropped_in_time(serving: Serving, tmp_pa
 
     async def watch() -> None:
         live, readers = LiveCharts(serving.server.address), Readers(settings, ring=KeyRing(tmp_path))
-        streams = LiveStreams(settings, live=live, readers=readers)
+        viewers = Viewers(settings)
+        streams = LiveStreams(settings, live=live, readers=readers, viewers=viewers)
         head = Head("GET", "/v1/charts/live", b"region=IN", {}, b"id", "127.0.0.1")
         await asyncio.wait_for(streams.serve(head, receive, send, ()), 5)
-        assert streams.open_now == 0
+        assert viewers.open_now == 0
         await live.close()
         readers.close()
 

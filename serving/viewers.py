@@ -1,0 +1,73 @@
+"""What all server-sent events have in common: how many viewers there may be, and how an event is handed over."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from serving.answers import Headers
+from serving.bodies import Send
+from serving.logs import log
+from serving.problems import Code, RefusedError
+from serving.settings import ApiSettings
+
+RETRY = b"retry: 2000\n\n"  # milliseconds until a browser comes again
+STREAM_HEADERS: Headers = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+)
+_COME_AGAIN = ((b"retry-after", b"10"),)
+
+
+class Viewers:
+    """Who has streams open at one worker."""
+
+    def __init__(self, settings: ApiSettings) -> None:
+        self._settings = settings
+        self._open: Counter[str] = Counter()  # by key or address
+
+    @property
+    def open_now(self) -> int:
+        """How many streams are open."""
+        return self._open.total()
+
+    def require_room(self, viewer: str) -> None:
+        """See that one more stream may be opened.
+
+        Raises:
+            RefusedError: `too_many_viewers`.
+        """
+        if self.open_now >= self._settings.viewers:
+            detail = f"{self.open_now:,} live charts are open: ask for the chart once a second instead"
+        elif self._open[viewer] >= self._settings.viewers_each:
+            most = self._settings.viewers_each
+            detail = f"one key or address may have {most:,} live charts open: close one, or ask once a second instead"
+        else:
+            return
+        raise RefusedError(Code.TOO_MANY_VIEWERS, detail, headers=_COME_AGAIN)
+
+    @contextmanager
+    def seat(self, viewer: str) -> Iterator[None]:
+        """Count one stream of a viewer for as long as it is open."""
+        self._open[viewer] += 1
+        try:
+            yield
+        finally:
+            self._open -= Counter((viewer,))  # one that has none left is forgotten
+
+
+def event(name: str, event_id: str, data: bytes) -> bytes:
+    """Return an event as it is sent; data is one line."""
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), event_id.encode(), data)
+
+
+async def handed_over(send: Send, body: bytes, *, seconds: float) -> bool:
+    """Send a part of a stream; return whether the viewer took it in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+    except TimeoutError:
+        log.warning("viewer_too_slow")
+        return False
+    return True
