@@ -21,7 +21,7 @@ from domain.log import BEGINNING, Stream
 from ingest.log_entry import decode_plays
 from ingest.redis_log import RedisLog
 from lakeboard.settings import Settings
-from lakeboard.stack.servers import address, log_server_command, server_binary, socket_path
+from lakeboard.stack.servers import address, log_server_command, server_binary, socket_path, views_server_command
 from serving.keys import KeyFile, Limits, Role
 
 LOG_BYTES = 4 << 30
@@ -100,20 +100,20 @@ def builds() -> Sequence[Build]:
 
 @contextmanager
 def _lakeboard() -> Iterator[Service]:
-    with _log_server() as (home, url):
+    with log_server() as (home, url):
         _, key = KeyFile(home).add("bench", [Role.PRODUCER], LIMITS)
-        port = _free_port()
+        port = free_port()
         command = [sys.executable, "-m", "lakeboard", "api", "--port", str(port)]
-        with _process(command, port, "/healthz", LAKEBOARD_HOME=str(home), LAKEBOARD_LOG_URL=url):
+        with service_process(command, port, "/healthz", LAKEBOARD_HOME=str(home), LAKEBOARD_LOG_URL=url):
             yield Service(f"http://127.0.0.1:{port}/v1/events", key, lambda prefix: _held_by_log(url, prefix))
 
 
 @contextmanager
 def _one_xadd() -> Iterator[Service]:
-    with _log_server() as (_, url):
-        port = _free_port()
+    with log_server() as (_, url):
+        port = free_port()
         command = [sys.executable, "-m", "bench.peers.redis_app", "--address", url, "--port", str(port)]
-        with _process(command, port, "/docs"):
+        with service_process(command, port, "/docs"):
             yield Service(f"http://127.0.0.1:{port}/v1/events", "none", lambda prefix: _held_by_stream(url, prefix))
 
 
@@ -122,20 +122,24 @@ def _one_insert() -> Iterator[Service]:
     found = programs()
     assert found is not None  # noqa: S101  it is left out otherwise
     with postgres(found) as folder:
-        port = _free_port()
+        port = free_port()
         command = [sys.executable, "-m", "bench.peers.postgres_app", "--socket-folder", str(folder)]
-        with _process([*command, "--port", str(port)], port, "/docs"):
+        with service_process([*command, "--port", str(port)], port, "/docs"):
             yield Service(f"http://127.0.0.1:{port}/v1/events", "none", lambda prefix: rows_held(folder, prefix))
 
 
 @contextmanager
-def _log_server() -> Iterator[tuple[Path, str]]:
-    """Run a server with the settings of the product's log; yield a home folder and its address."""
+def log_server(*, durable: bool = True) -> Iterator[tuple[Path, str]]:
+    """Run a server with the settings of the product's log; yield a home folder and its address.
+
+    Without `durable` it is one as for views: nothing goes to the disk.
+    """
     with tempfile.TemporaryDirectory(prefix="lakeboard-bench-") as name:
         home = Path(name)
         socket_file = socket_path(home, "log")
         binary = server_binary(Path(sys.prefix), Settings.unset().search_path)
-        command = log_server_command(binary, folder=home, socket=socket_file, max_bytes=LOG_BYTES)
+        command_of = log_server_command if durable else views_server_command
+        command = command_of(binary, folder=home, socket=socket_file, max_bytes=LOG_BYTES)
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         url = address(socket_file)
         try:
@@ -148,7 +152,7 @@ def _log_server() -> Iterator[tuple[Path, str]]:
 
 
 @contextmanager
-def _process(command: Sequence[str], port: int, path: str, **environment: str) -> Iterator[None]:
+def service_process(command: Sequence[str], port: int, path: str, **environment: str) -> Iterator[None]:
     """Run a service until the block ends; what it prints is shown when it does not start."""
     with tempfile.TemporaryFile() as printed:
         service = subprocess.Popen(command, stdout=printed, stderr=printed, env=os.environ | environment)
@@ -214,7 +218,8 @@ def _held_by_stream(url: str, prefix: str) -> int:
     return events
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody uses now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

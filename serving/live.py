@@ -21,7 +21,7 @@ from serving.readers import Readers
 from serving.settings import ApiSettings
 from serving.viewers import RETRY, STREAM_HEADERS, Viewers, event, handed_over
 
-_LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 0.1  # what is looked at is in memory, and read anew only after a change
 _HEARTBEAT = b": nothing new\n\n"
 
 

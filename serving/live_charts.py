@@ -1,4 +1,8 @@
-"""Ready charts as a worker holds them: read from the views server when somebody asks, at most a few times a second."""
+"""Ready charts as a worker holds them: read from the views server when somebody asks, once a cycle of the merger.
+
+A worker looks ten times a second whether the merger has written, which costs one small read whatever is asked for. So a
+chart is read again when there may be something new in it, and soon after.
+"""
 
 import asyncio
 import hashlib
@@ -14,10 +18,10 @@ from serving.logs import log
 from serving.problems import Code, RefusedError
 from speed_layer.store.charts import ChartReading, ChartsReader
 
-FRESH_SECONDS = 0.3  # how long a chart is served without asking again
+_LOOK_SECONDS = 0.1
+_UNWATCHED_SECONDS = 0.3  # how long a chart is served without asking again when nobody looks, or looks are slow
 _LAST_KNOWN_SECONDS = 5.0  # how long it is served while the views server does not answer
 _SILENT_MS = 10_000  # of a merger that does not write any more
-_WATCH_SECONDS = 1.0
 _MOST_KEPT = 4096  # charts; whoever asks for regions that do not exist fills no memory
 _MOST_ANSWERS = 8  # of one chart: there may be one for each number of rows
 _WAIT = ((b"retry-after", b"1"),)
@@ -32,14 +36,16 @@ class ReadyChart:
         chart: Rows and bounds.
         moment: Of its window.
         region: Its name.
+        change: Number of the last change that had been seen when it was asked for; it is at least so new.
     """
 
-    __slots__ = ("_answers", "_chart", "_moment", "_region", "read_at")
+    __slots__ = ("_answers", "_chart", "_moment", "_region", "change", "read_at")
 
-    def __init__(self, chart: LiveChart, moment: LiveMoment, region: str) -> None:
+    def __init__(self, chart: LiveChart, moment: LiveMoment, region: str, *, change: int) -> None:
         self._chart = chart
         self._moment = moment
         self._region = region
+        self.change = change
         self._answers: dict[int, tuple[bytes, bytes]] = {}
         self.read_at = time.monotonic()
 
@@ -76,6 +82,8 @@ class LiveCharts:
         self.problem: str | None = "it was not looked at yet"
         self.seen: ChartReading | None = None
         self._reader = ChartsReader(address) if address else None
+        self._change = 0  # grows with each cycle of the merger that a look found
+        self._looked_at = -_UNWATCHED_SECONDS
         self._charts: dict[Name, ReadyChart] = {}
         self._reading: dict[Name, asyncio.Task[ReadyChart]] = {}
 
@@ -85,14 +93,14 @@ class LiveCharts:
             await self._reader.close()
 
     async def chart(self, kind: LiveWindow, region: str) -> ReadyChart:
-        """Return a chart, at most `FRESH_SECONDS` old; those who ask at the same time share one read.
+        """Return a chart with all that was seen to be written; those who ask at the same time share one read.
 
         Raises:
             RefusedError: `charts_not_ready`, `charts_unavailable`.
         """
         name = (kind, region)
         held = self._charts.get(name)
-        if held is not None and time.monotonic() - held.read_at < FRESH_SECONDS:
+        if held is not None and self._is_fresh(held):
             return held
         reading = self._reading.get(name)
         if reading is None:
@@ -106,7 +114,7 @@ class LiveCharts:
             raise
 
     async def watch(self) -> None:
-        """Look once a second whether charts are ready, for ever."""
+        """Look for changes, and whether charts are ready, for ever."""
         while True:
             try:
                 await self._look()
@@ -115,12 +123,20 @@ class LiveCharts:
             except Exception:  # whatever it was, the next look may be well again
                 self.problem, self.seen = "looking at the charts failed; the server's log says why", None
                 log.exception("charts_look_failed")
-            await asyncio.sleep(_WATCH_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _is_fresh(self, held: ReadyChart) -> bool:
+        now = time.monotonic()
+        if now - self._looked_at < _UNWATCHED_SECONDS:
+            return held.change == self._change
+        return now - held.read_at < _UNWATCHED_SECONDS
 
     async def _look(self) -> None:
-        reader = self._required()
-        found = await reader.read(LiveWindow.HOUR, "*")
-        self.seen = found
+        began = time.monotonic()
+        found = await self._required().read_status()
+        if self.seen is None or found.status is not self.seen.status:
+            self._change += 1
+        self.seen, self._looked_at = found, began
         silent_ms = 0 if found.status is None else found.now_ms - found.status.written_ms
         if found.status is None or LiveWindow.HOUR not in found.status.moments:
             self.problem = "no chart has been made yet; `lakeboard status` shows the parts speed and merger"
@@ -130,6 +146,7 @@ class LiveCharts:
             self.problem = None
 
     async def _read(self, name: Name) -> ReadyChart:
+        change = self._change
         try:
             found = await self._required().read(*name)
         except LakeboardError as error:
@@ -137,7 +154,7 @@ class LiveCharts:
                 raise
             detail = "the views server does not answer; closed windows (start=) are served from the lake"
             raise RefusedError(Code.CHARTS_UNAVAILABLE, detail, headers=_WAIT) from error
-        ready = _ready(found, name)
+        ready = _ready(found, name, change)
         if len(self._charts) >= _MOST_KEPT:
             self._charts.clear()
         self._charts[name] = ready
@@ -149,13 +166,13 @@ class LiveCharts:
         return self._reader
 
 
-def _ready(found: ChartReading, name: Name) -> ReadyChart:
+def _ready(found: ChartReading, name: Name, change: int) -> ReadyChart:
     kind, region = name
     moment = None if found.status is None else found.status.moments.get(kind)
     if moment is None:
         detail = "no live chart has been made yet: `lakeboard up` makes them within seconds"
         raise RefusedError(Code.CHARTS_NOT_READY, detail, headers=_WAIT)
-    return ReadyChart(found.chart or unlisted(moment), moment, region)
+    return ReadyChart(found.chart or unlisted(moment), moment, region, change=change)
 
 
 def _tag(body: dict[str, Any]) -> bytes:

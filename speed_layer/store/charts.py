@@ -139,6 +139,26 @@ class ChartsReader:
             protocol=3,
         )
         self._client = Redis.from_pool(pool)
+        self._said: bytes | None = None
+        self._status: ChartsStatus | None = None
+
+    async def read_status(self) -> ChartReading:
+        """Return the status without a chart; the same object as before while nothing was written.
+
+        Raises:
+            ViewsUnavailableError, UnknownListFormatError: as `read`.
+        """
+        try:
+            async with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.time()
+                pipeline.get(CHARTS_STATUS)
+                (seconds, microseconds), said = await pipeline.execute()
+        except (RedisError, OSError) as error:
+            raise ViewsUnavailableError(self.address, str(error) or type(error).__name__) from error
+        if said != self._said:
+            self._status = None if said is None else decode_charts_status(said)
+            self._said = said
+        return ChartReading(seconds * 1000 + microseconds // 1000, self._status, None)
 
     async def read(self, kind: LiveWindow, region: str) -> ChartReading:
         """Return a chart and the status that goes with it.

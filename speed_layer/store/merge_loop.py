@@ -17,8 +17,10 @@ from speed_layer.store.publishing import Publishing
 from speed_layer.store.ready import ChartsStatus
 
 WORKING, WAITING = "working", "waiting"
-_POLL_SECONDS = 0.1
-_SHORTEST_CYCLE_SECONDS = 0.4  # partitions say something each second, not all at the same moment
+_POLL_SECONDS = 0.05
+_SETTLING_SECONDS = (
+    0.3  # partitions say something each second, nearly all at one moment: what comes together is merged so
+)
 _LONGEST_CYCLE_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
 _ALL = -1
@@ -111,11 +113,17 @@ def _work(job: MergeJob, views: Views, stop: Stop) -> bool:
 
 
 def _due(merging: "Merging", stop: Stop) -> bool:
-    """Wait for the next cycle; false when asked to stop."""
+    """Wait until partitions have said something new and no more comes, or for a second; false when asked to stop."""
     began = time.monotonic()
+    first_news: float | None = None
+    seen: Mapping[int, int] = {}
     while not stop.is_set():
-        passed = time.monotonic() - began
-        if passed >= _LONGEST_CYCLE_SECONDS or (passed >= _SHORTEST_CYCLE_SECONDS and merging.has_news()):
+        now, before = time.monotonic(), seen
+        seen = merging.news()
+        first_news = now if seen and first_news is None else first_news
+        if now - began >= _LONGEST_CYCLE_SECONDS:
+            return True
+        if first_news is not None and (seen == before or now - first_news >= _SETTLING_SECONDS):
             return True
         stop.wait(_POLL_SECONDS)
     return False
@@ -141,10 +149,11 @@ class Merging:
         self._publishing = Publishing(self.views)
         self._merger = Merger(partitions=job.partitions, partition_of=job.partition_of, list_size=job.list_size)
 
-    def has_news(self) -> bool:
-        """Say whether a partition has said something since the last cycle."""
+    def news(self) -> Mapping[int, int]:
+        """Return the partitions that have said something since the last cycle, with the number of what they said."""
         statuses = self._publishing.read_statuses(range(self.job.partitions))
-        return any((_ALL if status is None else status.cycle) != self._cycles.get(n) for n, status in statuses.items())
+        said = {number: _ALL if status is None else status.cycle for number, status in statuses.items()}
+        return {number: cycle for number, cycle in said.items() if cycle != self._cycles.get(number)}
 
     def cycle(self) -> CycleReport:
         """Read what is new, merge, write.

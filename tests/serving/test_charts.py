@@ -459,23 +459,29 @@ def test_one_key_or_address_cannot_take_all_the_room_for_viewers(serving: Servin
     assert problem["detail"].startswith("one key or address may have 2 live charts open")
 
 
-def test_all_viewers_of_a_chart_share_one_look_at_it(serving: Serving) -> None:
-    """The views server is read no more often for three viewers than for one."""
+def test_all_viewers_of_a_chart_share_one_read_after_each_change(serving: Serving) -> None:
+    """Three viewers, five changes: five reads of the chart, and none while nothing changes."""
 
-    def reads_in_a_second() -> int:
-        before = int(serving.views.client.info("commandstats")["cmdstat_hget"]["calls"])
-        time.sleep(1)  # a rate needs a span
-        return int(serving.views.client.info("commandstats")["cmdstat_hget"]["calls"]) - before
+    def reads() -> int:
+        return int(serving.views.client.info("commandstats")["cmdstat_hget"]["calls"])
 
-    with Stream(serving, "/v1/charts/live?region=IN") as one:
-        until(lambda: bool(one.events), "one viewer")
-        alone = reads_in_a_second()
-        with Stream(serving, "/v1/charts/live?region=IN") as two, Stream(serving, "/v1/charts/live?region=IN") as three:
-            until(lambda: bool(two.events and three.events), "three viewers")
-            together = reads_in_a_second()
+    before = reads()
+    serving.play("shared", region="IN")
+    of_a_play = reads() - before  # the partition and the merger read too
+    with ExitStack() as open_:
+        streams = [open_.enter_context(Stream(serving, "/v1/charts/live?region=IN")) for _ in range(3)]
+        until(lambda: all(stream.events for stream in streams), "three viewers")
+        heard, before = [len(stream.events) for stream in streams], reads()
+        for change in range(1, 6):
+            serving.play("shared", region="IN")
+            seen = change
+            until(lambda: all(len(s.events) == n + seen for s, n in zip(streams, heard, strict=True)), "the change")  # noqa: B023  called at once
+        after = reads()
+        until(lambda: all(stream.comments > 0 for stream in streams), "a sign of life without news")
+        quiet = reads()
 
-    assert alone >= 2
-    assert together <= alone + 2
+    assert 5 <= after - before - 5 * of_a_play <= 6
+    assert quiet == after
 
 
 def test_a_viewer_that_takes_nothing_is_dropped_in_time(serving: Serving, tmp_path: Path) -> None:
@@ -509,14 +515,21 @@ def test_an_error_that_nobody_thought_of_is_logged_and_the_looking_goes_on(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    read = ChartsReader.read
+    read, read_status = ChartsReader.read, ChartsReader.read_status
 
-    async def read_or_fail(self: ChartsReader, kind: LiveWindow, region: str) -> ChartReading:
+    def fail_at_one() -> None:
         nonlocal reads
         reads += 1
         if reads == failing:
             raise ZeroDivisionError
+
+    async def read_or_fail(self: ChartsReader, kind: LiveWindow, region: str) -> ChartReading:
+        fail_at_one()
         return await read(self, kind, region)
+
+    async def read_status_or_fail(self: ChartsReader) -> ChartReading:
+        fail_at_one()
+        return await read_status(self)
 
     async def channel() -> None:
         live = LiveCharts(serving.server.address)
@@ -538,6 +551,7 @@ def test_an_error_that_nobody_thought_of_is_logged_and_the_looking_goes_on(
         await live.close()
 
     monkeypatch.setattr(ChartsReader, "read", read_or_fail)
+    monkeypatch.setattr(ChartsReader, "read_status", read_status_or_fail)
     serving.play("b", region="CH")
     for work, failing, event in ((channel, 2, "live_chart_look_failed"), (watch, 1, "charts_look_failed")):  # noqa: B007  read above
         reads = 0
