@@ -1,6 +1,6 @@
 """Runs the benchmarks: all of them, or those that are named.
 
-python -m bench                    what `make bench` runs; about a quarter of an hour on two cores
+python -m bench                    what `make bench` runs; about half an hour on two cores
 python -m bench touched_hour       one of them
 python -m bench --quick            all of them on little data, to see that they run; the numbers say nothing
 python -m bench.recount_speed -h   each one has arguments of its own
@@ -10,7 +10,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
-from bench import import_speed, recount_speed, speed_consumer, speed_core, touched_hour
+from bench import import_speed, recount_speed, touched_hour
 from bench.report import print_line, print_machine
 
 
@@ -35,21 +35,11 @@ def _touched_hour(quick: bool) -> None:
     touched_hour.run(days, events_an_hour=an_hour, rounds=rounds)
 
 
-def _speed_core(quick: bool) -> None:
-    speed_core.run(50_000 if quick else speed_core.PLAYS)
-
-
-def _speed_consumer(quick: bool) -> None:
-    speed_consumer.run(20_000 if quick else speed_consumer.PLAYS)
-
-
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "import_speed": _import_speed,
     "recount_speed": _recount_speed,
     "exact_hours": _exact_hours,
     "touched_hour": _touched_hour,
-    "speed_core": _speed_core,
-    "speed_consumer": _speed_consumer,
 }
 
 

@@ -111,7 +111,6 @@ def _entries(batch: PlayBatch, partitions: int) -> dict[int, bytes]:
 
 def run(plays: int) -> None:
     """Measure and print."""
-    print_machine()
     with (
         tempfile.TemporaryDirectory() as folder,
         _server(Path(folder) / "log", log_server_command) as log_address,
@@ -161,6 +160,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plays", type=int, default=PLAYS)
+    print_machine()
     run(parser.parse_args(argv).plays)
 
 

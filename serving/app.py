@@ -83,7 +83,7 @@ class Application:
     async def _by_hand(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         head = head_of(scope)
         route = self._route(head.path)
-        head = head if route == COUNT_ROUTE else head._replace(path=route)
+        head = head if route in (COUNT_ROUTE, head.path) else head._replace(path=route)
         try:
             answer = self._preflight(head) or await answers(head, receive, send)
         except ClientLeftError:
