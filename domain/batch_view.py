@@ -68,6 +68,8 @@ class BatchView:
         offsets: `<log id>/<partition number>` -> `EntryId.version` up to which, included, the release has read it.
         regions: Region name -> its counts; `*` is all, and a region without plays is absent.
         others: No region that is absent for want of room has more plays than that; 0 when every region is there.
+        copies: Events of these hours that batch left out as copies, by reason; live counting sees only those that come
+            again within its retry window, and counts the others until batch has the hour.
     """
 
     version: str
@@ -77,6 +79,7 @@ class BatchView:
     offsets: Mapping[str, int]
     regions: Mapping[str, RegionView]
     others: int = 0
+    copies: Mapping[str, int] = field(default_factory=dict)
     _since: dict[str, tuple[int, RegionView]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def offset(self, log_id: str, partition: int) -> int:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from domain.batch_view import HOURS_IN_VIEW, ITEMS_IN_VIEW, BatchView, RegionView, narrowed
 from domain.errors import LakeboardError
-from domain.events import ALL_REGIONS, UNKNOWN_REGION
+from domain.events import ALL_REGIONS, UNKNOWN_REGION, LeftOut
 from domain.frontier import log_in_use, read_to_of_log
 from domain.policy import Policy
 from domain.position import LAKE_WRITER
@@ -56,6 +56,9 @@ class ViewLimits:
 
     items: int = ITEMS_IN_VIEW
     regions: int
+
+
+_COPY_COLUMNS = {LeftOut.DUPLICATE: "duplicates", LeftOut.CONFLICT: "conflicts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,9 @@ def batch_view(
     """
     release = of.release
     try:
-        regions, others = _Day(reader, release.frontier, limits).regions(on_step)
+        day = _Day(reader, release.frontier, limits)
+        regions, others = day.regions(on_step)
+        copies = day.copies()
     except duckdb.Error as error:
         raise LakeUnreadableError(HOURLY_COUNTS.name, first_line(error)) from error
     return BatchView(
@@ -144,6 +149,7 @@ def batch_view(
         offsets=of.offsets,
         regions=regions,
         others=others,
+        copies=copies,
     )
 
 
@@ -159,6 +165,7 @@ class _Day:
         )
         place = f"(event_date - DATE '{first:%Y-%m-%d}') * 24 + event_hour - {first.hour}"
         self._counts = f"(SELECT region, item_id, {place} AS hour, counted FROM {hours.scan()} WHERE counted > 0)"  # noqa: S608
+        self._rows = hours.scan()
 
     def regions(self, on_step: Callable[[str], None]) -> tuple[dict[str, RegionView], int]:
         """Return the regions by name, and the most that one has which is left out."""
@@ -174,6 +181,12 @@ class _Day:
             hourly = _hourly([rows for _, rows in parts], len(ids))
             views[region] = _region_view(ids, hourly, totals=chosen.totals[region], most=self._limits.items)
         return views, chosen.others
+
+    def copies(self) -> dict[str, int]:
+        """Return the events that were left out as copies, by reason; those of which there are none are absent."""
+        sums = ", ".join(f"CAST(coalesce(sum({column}), 0) AS BIGINT)" for column in _COPY_COLUMNS.values())
+        found = self._connection.execute(f"SELECT {sums} FROM {self._rows}").fetchone() or ()  # noqa: S608
+        return {reason.value: number for reason, number in zip(_COPY_COLUMNS, found, strict=True) if number}
 
     def _chosen(self) -> _Regions:
         sql = f"SELECT region, hour, CAST(sum(counted) AS BIGINT) FROM {self._counts} GROUP BY ALL"  # noqa: S608

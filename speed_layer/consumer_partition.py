@@ -11,7 +11,7 @@ from domain.rules import Rules
 from domain.speed_policy import SpeedPolicy
 from domain.windows import EPOCH, milliseconds
 from speed_layer.consumer_ports import Decode, Leases, Lists, OpenedLog, Tell
-from speed_layer.partition import LivePartition
+from speed_layer.partition import LivePartition, Meter
 from speed_layer.snapshot import restored, snapshot
 from speed_layer.snapshot_rest import UnusableStateError, state_fingerprint
 from speed_layer.store.keys import field as field_of
@@ -284,6 +284,7 @@ class PartitionWork:
             policy=self.tools.fingerprint,
             cycle=cycle,
             written_ms=now_ms,
+            plays={meter.value: live.meters[meter] for meter in Meter},
         )
 
 

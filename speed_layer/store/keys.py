@@ -18,11 +18,11 @@ lb:batch:{v}:meta      frontier, release, offsets of a view
 lb:batch:{v}:items     hash: number of a part -> ids of the view's items, which stand here once
 lb:batch:{v}:regions   hash: region -> its counts
 
-lb:charts:lease        who merges, with an expiry
-lb:charts:epoch        a new one each time the lease is taken; a writer of an older one is refused (the fence)
-lb:charts:view         version of the view that the merger has loaded: consumers may use it from now on
-lb:charts:ready        hash: <window>|<region> -> a chart as it is served
-lb:charts:status       how the merger is, written with each cycle
+lb:{charts}:lease        who merges, with an expiry
+lb:{charts}:epoch        a new one each time the lease is taken; a writer of an older one is refused (the fence)
+lb:{charts}:view         version of the view that the merger has loaded: consumers may use it from now on
+lb:{charts}:ready        hash: <window>|<region> -> a chart as it is served
+lb:{charts}:status       how the merger is, written with each cycle
 """
 
 from typing import Final
@@ -31,11 +31,11 @@ from domain.live_windows import LiveWindow
 
 CONSUMERS: Final = "lb:speed:consumers"
 BATCH_VIEW: Final = "lb:batch:view"
-MERGED_VIEW: Final = "lb:charts:view"
-READY: Final = "lb:charts:ready"
-CHARTS_STATUS: Final = "lb:charts:status"
-CHARTS_LEASE: Final = "lb:charts:lease"
-CHARTS_EPOCH: Final = "lb:charts:epoch"
+MERGED_VIEW: Final = "lb:{charts}:view"
+READY: Final = "lb:{charts}:ready"
+CHARTS_STATUS: Final = "lb:{charts}:status"
+CHARTS_LEASE: Final = "lb:{charts}:lease"
+CHARTS_EPOCH: Final = "lb:{charts}:epoch"
 
 
 def of_partition(number: int, name: str) -> str:

@@ -1,6 +1,7 @@
 """What a partition says, as it stands in the views server: its lists and its status, MessagePack, versioned."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -48,6 +49,7 @@ class PartitionStatus:
         policy: Fingerprint of the bounds and rules that it counts by.
         cycle: Grows with every write; what changed in a cycle has this number in `changed`.
         written_ms: The views server's clock at the write, milliseconds since 1970 UTC.
+        plays: What became of plays since the state began, by the values of `Meter`.
     """
 
     log_id: str
@@ -60,6 +62,7 @@ class PartitionStatus:
     policy: str
     cycle: int
     written_ms: int
+    plays: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def as_of(self) -> datetime:
@@ -81,7 +84,7 @@ def decode_status(body: bytes) -> PartitionStatus:
     said: dict[str, Any] = msgspec.msgpack.decode(body)
     if said.get("v") != _VERSION:
         raise UnknownListFormatError(_STATUS, said.get("v"))
-    return PartitionStatus(**{name: said[name] for name in _STATUS_FIELDS})
+    return PartitionStatus(**{name: said[name] for name in _STATUS_FIELDS if name in said})
 
 
 def encode_list(changed: ChangedList) -> bytes:

@@ -6,7 +6,7 @@ those of many others.
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -39,6 +39,7 @@ class ViewMeta:
         regions: How many there are.
         items: How many different items they list.
         parts: How many parts the table of their ids has.
+        copies: As in `BatchView`; a view that an older version wrote has none.
     """
 
     version: str
@@ -50,6 +51,7 @@ class ViewMeta:
     regions: int
     items: int
     parts: int
+    copies: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def frontier(self) -> datetime:
@@ -85,7 +87,7 @@ def encode_view(view: BatchView) -> EncodedView:
     numbers = {item: number for number, item in enumerate(ids)}
     parts = [ids[start : start + _IDS_A_PART] for start in range(0, len(ids), _IDS_A_PART)]
     meta = _meta_of(view, items=len(ids), parts=len(parts))
-    fields = {name: getattr(meta, name) for name in _META_FIELDS}
+    fields = {name: getattr(meta, name) for name in _META_FIELDS if name != "copies" or meta.copies}
     return EncodedView(
         meta=meta,
         head=_ENCODE({"v": _VERSION, **fields, "offsets": dict(meta.offsets)}),
@@ -105,6 +107,7 @@ def _meta_of(view: BatchView, *, items: int, parts: int) -> ViewMeta:
         regions=len(view.regions),
         items=items,
         parts=parts,
+        copies=view.copies,
     )
 
 
@@ -117,7 +120,7 @@ def decode_meta(body: bytes) -> ViewMeta:
     said: dict[str, Any] = msgspec.msgpack.decode(body)
     if said.get("v") != _VERSION:
         raise UnknownListFormatError(_VIEW, said.get("v"))
-    return ViewMeta(**{name: said[name] for name in _META_FIELDS})
+    return ViewMeta(**{name: said[name] for name in _META_FIELDS if name in said})
 
 
 def decode_items(parts: Mapping[str, bytes]) -> list[str]:
@@ -163,6 +166,7 @@ def view_from(meta: ViewMeta, regions: Mapping[str, RegionView]) -> BatchView:
         offsets=meta.offsets,
         regions=regions,
         others=meta.others,
+        copies=meta.copies,
     )
 
 

@@ -114,6 +114,6 @@ def test_a_second_merger_waits_takes_over_and_ends_when_it_is_asked(
             process.send_signal(signal.SIGTERM)
             _, told = process.communicate(timeout=30)
         assert process.returncode == 0
-        assert connection.client.get("lb:charts:lease") is None  # the next one need not wait
+        assert connection.client.get("lb:{charts}:lease") is None  # the next one need not wait
     events = [json.loads(line)["event"] for line in told.splitlines()]
     assert events == ["waiting", "working", "stopped"]

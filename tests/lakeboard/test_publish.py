@@ -89,6 +89,24 @@ def counted(plays: Sequence[Play], frontier: datetime) -> dict[str, dict[str, Co
 
 
 @pytest.mark.lake
+def test_a_view_says_what_batch_left_out_as_copies(tmp_path: Path) -> None:
+    plays = [
+        Play("a", "x", at(1), "IN"),
+        Play("a", "x", at(1), "IN"),
+        Play("a", "y", at(1), "IN"),
+        Play("b", "x", at(2), "IN"),
+    ]
+    old = [Play("old", "x", at(3), "IN"), Play("old", "x", at(3), "IN")]
+
+    today = view_of(lake_of(tmp_path / "today", plays, at(7)))
+    tomorrow = view_of(lake_of(tmp_path / "tomorrow", [*plays, *old], at(2, day=15)))
+
+    assert today.copies == {"duplicate": 1, "conflict": 1}
+    assert tomorrow.copies == {"duplicate": 1}  # of the day before the frontier alone
+    assert view_of(lake_of(tmp_path / "none", plays[-1:], at(7))).copies == {}
+
+
+@pytest.mark.lake
 def test_a_view_has_the_best_items_hour_by_hour_and_what_the_next_one_has(tmp_path: Path) -> None:
     plays, frontier = some_plays(Random(3)), at(7, day=15)
     lake = lake_of(tmp_path, plays, frontier)

@@ -299,7 +299,7 @@ def test_a_chart_keeps_few_bodies(serving: Serving) -> None:
 
 def test_a_region_of_a_partition_that_was_never_read_says_what_is_missing(serving: Serving) -> None:
     """A third partition is in the log that the merger knows of, and nobody counts it."""
-    serving.views.client.delete("lb:charts:lease")
+    serving.views.client.delete("lb:{charts}:lease")
     three = merging(serving.server, serving.views, partitions=3)
     three.cycle()
     try:
@@ -308,7 +308,7 @@ def test_a_region_of_a_partition_that_was_never_read_says_what_is_missing(servin
         assert body["partial"] == [{"partition": 2, "reason": "missing"}]
         assert body["exact"] is False
     finally:
-        serving.views.client.delete("lb:charts:lease")
+        serving.views.client.delete("lb:{charts}:lease")
         serving.merging = merging(serving.server, serving.views)
         serving.merging.cycle()
     until(lambda: "partial" not in serving.get("/v1/top").json(), "it is whole again")

@@ -38,6 +38,7 @@ def say(views: Views, partition: int, *, as_of_ms: int, written_ms: int) -> None
         policy="p",
         cycle=1,
         written_ms=written_ms,
+        plays={"read": 7, "late": 2},
     )
     Publishing(views).publish(lease, status, {}, whole=True)
 
@@ -52,6 +53,7 @@ def test_each_partition_has_its_lag_and_its_silence(views: Views) -> None:
     assert 0.5 * SECOND <= state.silences[0] < 10 * SECOND
     assert state.lags[2] == timedelta(0)
     assert set(state.lags) == set(state.silences) == {0, 2}
+    assert state.plays == {0: {"read": 7, "late": 2}, 2: {"read": 7, "late": 2}}
 
 
 @pytest.mark.redis
@@ -64,10 +66,13 @@ def test_in_a_replay_the_lag_is_of_its_clock(views: Views) -> None:
 
 @pytest.mark.fast
 def test_the_numbers_are_seconds_by_partition() -> None:
-    families = list(LiveCollector(LiveState(lags={3: 2 * SECOND}, silences={3: SECOND})).collect())
+    state = LiveState(lags={3: 2 * SECOND}, silences={3: SECOND}, plays={3: {"late": 4}}, copies={"conflict": 5})
+    families = list(LiveCollector(state).collect())
     assert [(f.name, [(s.labels, s.value) for s in f.samples]) for f in families] == [
         ("lakeboard_live_lag_seconds", [({"partition": "3"}, 2.0)]),
         ("lakeboard_live_silence_seconds", [({"partition": "3"}, 1.0)]),
+        ("lakeboard_live_plays", [({"partition": "3", "outcome": "late"}, 4)]),
+        ("lakeboard_batch_copies", [({"reason": "conflict"}, 5)]),
     ]
 
 

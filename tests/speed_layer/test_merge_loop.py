@@ -98,7 +98,7 @@ def test_an_older_merger_is_refused_and_changes_nothing(server: ViewsServer, vie
     old = merging(server, views)
     old.cycle()
     assert ChartsWriter(views).acquire() is None
-    views.client.delete("lb:charts:lease")  # it ran out
+    views.client.delete("lb:{charts}:lease")  # it ran out
     publishers.say(plays("b", first=1))
     new = merging(server, views)
     new.cycle()
