@@ -1,13 +1,14 @@
 """Joining the partitions' lists against ranking everything at once."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.estimates import Estimate
-from domain.merge import local_top, merged_top
+from domain.merge import LocalTop, local_top, merged_top
 from domain.ranking import Scored, ranked
 
 pytestmark = pytest.mark.fast
@@ -92,3 +93,34 @@ def test_a_cut_that_hides_a_possible_row_asks_that_partition_alone() -> None:
     assert merged.deeper == [0]
     assert not merged.exact
     assert merged_top({0: deep, 1: shallow}, n=2).deeper == []
+
+
+@given(counts, st.integers(1, 6), st.integers(1, 6), st.integers(1, 12), st.data())
+def test_lists_joined_in_groups_first_give_the_same_chart(
+    truth: Counts, number: int, n: int, size: int, data: st.DataObject
+) -> None:
+    tops = {
+        p: local_top(
+            [Estimate(item, c, c + 1) for item, c in items.items()], size=size, residual=p, total=sum(items.values())
+        )
+        for p, items in split(truth, number).items()
+    }
+    groups: dict[int, list[LocalTop]] = {}
+    for p, top in tops.items():
+        groups.setdefault(data.draw(st.integers(0, number - 1), label=f"group of {p}"), []).append(top)
+
+    whole, in_groups = merged_top(tops, n=n), merged_top({g: one_of(some) for g, some in groups.items()}, n=n)
+
+    assert replace(whole, deeper=()) == replace(in_groups, deeper=())
+    assert bool(whole.deeper) == bool(in_groups.deeper)
+
+
+def one_of(tops: list[LocalTop]) -> LocalTop:
+    """What a partition would say that had all the items of these."""
+    cuts = [top.cut for top in tops if top.cut is not None]
+    return LocalTop(
+        rows=[row for top in tops for row in top.rows],
+        cut=min(cuts, key=lambda cut: (-cut.upper, cut.item_id.encode()), default=None),
+        residual=max(top.residual for top in tops),
+        total=sum(top.total for top in tops),
+    )
