@@ -102,7 +102,7 @@ def test_when_batch_is_late_by_more_than_a_day_live_counting_has_all_of_the_day_
     for hour in range(1, 31):
         at = TEN + hour * HOUR + MINUTE
         merging.read(several(10 * hour, at))
-        clock(merging, at)
+        clock(merging, at + 30 * SECOND)
         merging.cycle()
         day = merging.moments[LiveWindow.DAY]
         truth = Counter(merging.of_batch[LiveWindow.DAY].get("*", Counter()))
