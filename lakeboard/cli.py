@@ -102,7 +102,7 @@ COMMANDS = {
     ),
     "race": (
         "lakeboard.commands.race:race_command",
-        "Watch a sketch make its errors beside exact counts, and see what memory it takes.",
+        "Watch a sketch make its errors: 60,000 plays of 5,000 songs, exact on the left, the sketch on the right.",
     ),
     "feed": (
         "lakeboard.commands.feed:feed_command",

@@ -31,7 +31,7 @@ from tests.log_entries import play
 
 LEASE_MS = 400
 PARTITIONS = {Stream.PLAYS: 2, Stream.SCORES: 1}
-Said = tuple[list[tuple[str, int, int]], object, int, int, object]
+Said = tuple[list[tuple[str, int, int]], object, int, int]
 
 
 @dataclass
@@ -136,8 +136,9 @@ def straight(
 
 
 def said(found: ChangedList) -> Said:
+    """What a list says; not its span: one that says the same is not said again when its window slides."""
     rows = sorted(zip(found.item_ids, found.lower, found.upper, strict=True))
-    return rows, found.cut, found.residual, found.total, found.window
+    return rows, found.cut, found.residual, found.total
 
 
 def fill(log: RedisLog, name: str = "e", *, entries: int = 20) -> dict[int, list[Entry]]:
