@@ -100,7 +100,7 @@ def builds() -> Sequence[Build]:
 
 @contextmanager
 def _lakeboard() -> Iterator[Service]:
-    with log_server() as (home, url):
+    with redis_server() as (home, url):
         _, key = KeyFile(home).add("bench", [Role.PRODUCER], LIMITS)
         port = free_port()
         command = [sys.executable, "-m", "lakeboard", "api", "--port", str(port)]
@@ -110,7 +110,7 @@ def _lakeboard() -> Iterator[Service]:
 
 @contextmanager
 def _one_xadd() -> Iterator[Service]:
-    with log_server() as (_, url):
+    with redis_server() as (_, url):
         port = free_port()
         command = [sys.executable, "-m", "bench.peers.redis_app", "--address", url, "--port", str(port)]
         with service_process(command, port, "/docs"):
@@ -129,7 +129,7 @@ def _one_insert() -> Iterator[Service]:
 
 
 @contextmanager
-def log_server(*, durable: bool = True) -> Iterator[tuple[Path, str]]:
+def redis_server(*, durable: bool = True) -> Iterator[tuple[Path, str]]:
     """Run a server with the settings of the product's log; yield a home folder and its address.
 
     Without `durable` it is one as for views: nothing goes to the disk.

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import quantiles
 from urllib.parse import urlsplit
 
-SCRIPT = Path(__file__).parent / "peers" / "load.lua"
+_SCRIPTS = Path(__file__).parent / "peers"
 INSTALL_WRK = "apt-get install wrk"
 _ITEMS = 20_000
 _TIMEOUT_SECONDS = 20.0
@@ -87,16 +87,26 @@ def send_load(url: str, key: str, load: Load, *, to_the_end: bool = False) -> Lo
     """
     by_wrk = has_wrk() and not to_the_end
     if by_wrk:
-        command = ["wrk", "-t1", f"-c{load.connections}", f"-d{ceil(load.seconds)}s"]
-        command += ["--timeout", f"{ceil(_TIMEOUT_SECONDS)}s"]
-        command += ["-s", str(SCRIPT), url, "--", load.run, str(load.rows), key]
+        command = wrk_command(
+            "load.lua", url, load.run, load.rows, key, connections=load.connections, seconds=load.seconds
+        )
     else:
         command = [sys.executable, "-m", "bench.ingest_load", "--url", url, "--key", key, "--run", load.run]
         command += ["--rows", str(load.rows), "--connections", str(load.connections), "--seconds", str(load.seconds)]
-    limit = load.seconds + 3 * _TIMEOUT_SECONDS
+    return loaded_by(command, load.seconds, unanswered=load.connections if by_wrk else 0)
+
+
+def wrk_command(script: str, url: str, *words: object, connections: int, seconds: float) -> list[str]:
+    """Return the command of wrk with one of the scripts of `peers/`."""
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{ceil(seconds)}s", "--timeout", f"{ceil(_TIMEOUT_SECONDS)}s"]
+    return [*command, "-s", str(_SCRIPTS / script), url, "--", *map(str, words)]
+
+
+def loaded_by(command: Sequence[str], seconds: float, *, unanswered: int = 0) -> Loaded:
+    """Run a client for so many seconds; its last line says what came of it, as JSON."""
+    limit = seconds + 3 * _TIMEOUT_SECONDS
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit).stdout
-    numbers = json.loads(said.strip().splitlines()[-1])
-    return Loaded(**{"unanswered": load.connections if by_wrk else 0, **numbers})
+    return Loaded(**{"unanswered": unanswered, **json.loads(said.strip().splitlines()[-1])})
 
 
 @dataclass(slots=True)

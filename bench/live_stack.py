@@ -10,7 +10,6 @@ with the load gone, one chart is read as fast as it is answered.
 import argparse
 import json
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,7 +24,7 @@ from typing import Any
 import httpx
 
 from bench.ingest_builds import LIMITS, free_port, service_process
-from bench.ingest_load import INSTALL_WRK, has_wrk
+from bench.ingest_load import INSTALL_WRK, has_wrk, loaded_by, wrk_command
 from bench.report import WrongResultError, print_line, print_machine, print_table, rate, say
 from serving.keys import KeyFile, Role
 
@@ -36,7 +35,6 @@ _ROWS = 100
 _ITEMS = 20_000
 _POLL_SECONDS = 0.01
 _VISIBLE_SECONDS = 30.0
-_SCRIPT = Path(__file__).parent / "peers" / "reads.lua"
 _OK, _ACCEPTED = 200, 202
 _READS = (("/v1/charts/top?window=1h&region=IN&n=100", 32), ("/v1/top?k=10&window=1h", 32), ("/v1/top?k=10", 128))
 
@@ -162,19 +160,12 @@ def _latency_row(stack: Stack, a_second: int, seconds: float) -> Sequence[str]:
 
 def _read_row(stack: Stack, path: str, connections: int, seconds: float) -> Sequence[str]:
     say(f"live_stack: reading {path} over {connections} connections")
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "-s", str(_SCRIPT), stack.url + path]
-    said = subprocess.run([*command, "--", stack.key], capture_output=True, text=True, check=True, timeout=120).stdout
-    one = json.loads(said.strip().splitlines()[-1])
-    if one["refused"] or one["broken"]:
+    command = wrk_command("reads.lua", stack.url + path, stack.key, connections=connections, seconds=seconds)
+    one = loaded_by(command, seconds)
+    if one.refused or one.broken:
         what = f"answers other than 200 of {path}"
-        raise WrongResultError(what, expected=0, found=one["refused"] + one["broken"])
-    return [
-        path,
-        f"{connections}",
-        rate(one["requests"], one["seconds"]),
-        f"{one['p50_ms']:.2f}",
-        f"{one['p99_ms']:.2f}",
-    ]
+        raise WrongResultError(what, expected=0, found=one.refused + one.broken)
+    return [path, f"{connections}", rate(one.requests, one.seconds), f"{one.p50_ms:.2f}", f"{one.p99_ms:.2f}"]
 
 
 def run(rates: Sequence[int], seconds: float, *, read_seconds: float) -> None:

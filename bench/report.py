@@ -1,5 +1,6 @@
 """What a benchmark says: progress on stderr, tables and the facts of the machine on stdout."""
 
+import argparse
 import os
 import sys
 import time
@@ -111,6 +112,15 @@ def print_machine() -> None:
         f"Spark: {settings.spark_master}, heap {settings.driver_memory}, {settings.shuffle_partitions} partitions",
     ]
     _console().print("\n".join(lines), markup=False, highlight=False)
+
+
+def plays_asked_for(argv: Sequence[str] | None, says: str | None, usual: int) -> int:
+    """Read the arguments of a benchmark that only asks how many plays, and print the machine."""
+    parser = argparse.ArgumentParser(description=says, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plays", type=int, default=usual, help=f"how many (default: {usual:,})")
+    plays: int = parser.parse_args(argv).plays
+    print_machine()
+    return plays
 
 
 def print_line(text: str) -> None:

@@ -1,12 +1,11 @@
 """How far off is a sketch, against what theory allows, and beside Apache DataSketches?
 
-Zipf plays into bare Count-Min sketches of the widths in use, ours and theirs, and into one of our buckets with its
-head. Overcount: estimate less truth, of every item.
+Zipf plays into bare Count-Min sketches of the widths in use, ours and theirs, and into frequent items of theirs.
+Overcount: estimate less truth, of every item; of frequent items, upper bound less truth of those listed.
 
   python -m bench.sketch_error --plays 1000000
 """
 
-import argparse
 from collections.abc import Sequence
 from math import e, exp
 
@@ -14,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from datasketches import count_min_sketch, frequent_items_error_type, frequent_strings_sketch
 
-from bench.report import WrongResultError, print_machine, print_table, say
+from bench.report import WrongResultError, plays_asked_for, print_table, say
 from domain.sketches.count_min import ROWS, CountMin, Int64s, UInt64s, mixed
 
 PLAYS = 1_000_000
 ITEMS = 200_000
 WIDTHS = (1_024, 4_096)
-_CELL_BYTES = 4
-_LOG_MAP_SIZE = {1_024: 10, 4_096: 12}  # frequent items of about the same bytes, 16 an entry at three quarters full
+_LOG_MAP_SIZE = {1_024: 10, 4_096: 12}  # the largest frequent items that take no more bytes
 
 
 def run(plays: int) -> None:
@@ -49,10 +47,9 @@ def _lines(width: int, truth: Int64s, plays: int) -> list[Sequence[str]]:
     for item, count in enumerate(truth.tolist()):
         theirs.update(item, count)
     found = np.array([theirs.get_estimate(item) for item in range(len(truth))], dtype=np.int64)
-    size = ROWS * width * _CELL_BYTES
     return [
-        _line(f"lakeboard, width {width:,}", size, ours.estimate(hashes) - truth, width, plays),
-        _line(f"DataSketches count-min, width {width:,}", 2 * size, found - truth, width, plays),
+        _line(f"lakeboard, width {width:,}", ours.cells.nbytes, ours.estimate(hashes) - truth, width, plays),
+        _line(f"DataSketches count-min, width {width:,}", len(theirs.serialize()), found - truth, width, plays),
         _frequent_line(width, truth),
     ]
 
@@ -83,10 +80,7 @@ def _frequent_line(width: int, truth: Int64s) -> Sequence[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plays", type=int, default=PLAYS, help=f"how many (default: {PLAYS:,})")
-    print_machine()
-    run(parser.parse_args(argv).plays)
+    run(plays_asked_for(argv, __doc__, PLAYS))
 
 
 if __name__ == "__main__":

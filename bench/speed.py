@@ -1,6 +1,6 @@
 """What `make bench-speed` runs: live counting from the log to the reader, beside what people build first.
 
-python -m bench.speed             all of it, about six minutes on two cores
+python -m bench.speed             all of it, about four minutes on two cores
 python -m bench.speed --quick     little of each, to see that it runs; the numbers say nothing
 """
 

@@ -7,19 +7,16 @@ its state every 10 s, into a views server of its own.
   python -m bench.speed_consumer --plays 600000
 """
 
-import argparse
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event
 
-from bench.report import print_machine, print_table, rate, say
+from bench.ingest_builds import redis_server
+from bench.report import plays_asked_for, print_table, rate, say
 from bench.speed_core import BATCH, Load, batches
 from domain.clock import utc_now
 from domain.log import Stream
@@ -31,8 +28,6 @@ from ingest.log_clock import ReplayClock
 from ingest.log_entry import Play, encode_plays
 from ingest.redis_log import RedisLog
 from lakeboard.live.decode import partition_numbers, play_batch
-from lakeboard.stack.health import server_probe
-from lakeboard.stack.servers import address, log_server_command, server_binary, views_server_command
 from speed_layer.consumer import ConsumerJob
 from speed_layer.consumer import run as consume
 from speed_layer.consumer_partition import Tools
@@ -46,26 +41,6 @@ from speed_layer.store.views import ViewStore
 
 PLAYS = 600_000
 _MS = timedelta(milliseconds=1)
-_SERVER_BYTES, _START_SECONDS = 1 << 30, 20.0
-
-
-@contextmanager
-def _server(folder: Path, command_of: Callable[..., list[str]]) -> Iterator[str]:
-    """Run a server as `lakeboard up` does; give its address once it answers."""
-    folder.mkdir()
-    socket = folder / "server.sock"
-    command = command_of(server_binary(Path(sys.prefix), ""), folder=folder, socket=socket, max_bytes=_SERVER_BYTES)
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        probe, deadline = server_probe(socket), time.monotonic() + _START_SECONDS
-        while (problem := probe(process.pid)) is not None:
-            if time.monotonic() > deadline:
-                raise ServerBehindError(problem)
-            time.sleep(0.02)
-        yield address(socket)
-    finally:
-        process.kill()
-        process.wait()
 
 
 class _Noting(StateStore):
@@ -80,10 +55,6 @@ class _Noting(StateStore):
         size = super().checkpoint(lease, snapshot, log_id=log_id, complete_from_ms=complete_from_ms)
         self.done.append((size, time.monotonic() - began))
         return size
-
-
-class ServerBehindError(Exception):
-    """A server of the benchmark does not answer."""
 
 
 def append_all(log_address: str, plays: int) -> ReplayClock:
@@ -113,8 +84,8 @@ def run(plays: int) -> None:
     """Measure and print."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        _server(Path(folder) / "log", log_server_command) as log_address,
-        _server(Path(folder) / "views", views_server_command) as views_address,
+        redis_server() as (_, log_address),
+        redis_server(durable=False) as (_, views_address),
         Views(views_address) as views,
     ):
         clock = append_all(log_address, plays)
@@ -158,10 +129,7 @@ def run(plays: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plays", type=int, default=PLAYS)
-    print_machine()
-    run(parser.parse_args(argv).plays)
+    run(plays_asked_for(argv, __doc__, PLAYS))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ the clock on the wall: Redis works in a process of its own.
   python -m bench.speed_peers --plays 300000
 """
 
-import argparse
 import sys
 import time
 from collections import Counter, defaultdict
@@ -16,8 +15,8 @@ from collections.abc import Sequence
 import redis
 from datasketches import frequent_strings_sketch
 
-from bench.ingest_builds import log_server
-from bench.report import print_machine, print_table, rate, ratio, require_equal, say
+from bench.ingest_builds import redis_server
+from bench.report import plays_asked_for, print_table, rate, ratio, require_equal, say
 from bench.speed_core import Load, batches
 from domain.rules import Rules
 from domain.speed_policy import DEFAULT_SPEED_POLICY
@@ -89,7 +88,7 @@ def _frequent_items(made: Sequence[PlayBatch]) -> Measured:
 
 def _zincrby(made: Sequence[PlayBatch]) -> Measured:
     say("speed_peers: ZINCRBY")
-    with log_server(durable=False) as (_, url), redis.Redis.from_url(url) as client:
+    with redis_server(durable=False) as (_, url), redis.Redis.from_url(url) as client:
         before = client.info("memory")["used_memory"]
         plays = _plays(made)
         began = time.perf_counter()
@@ -119,10 +118,7 @@ def _plays(made: Sequence[PlayBatch]) -> list[tuple[str, str, int]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the arguments and run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plays", type=int, default=PLAYS, help=f"how many (default: {PLAYS:,})")
-    print_machine()
-    run(parser.parse_args(argv).plays)
+    run(plays_asked_for(argv, __doc__, PLAYS))
 
 
 if __name__ == "__main__":

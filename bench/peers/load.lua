@@ -1,6 +1,8 @@
 -- Load for wrk: `wrk ... -s load.lua URL -- RUN ROWS KEY`. Every event has an id of its own.
 -- Bodies of many rows are made once and get a new prefix for their ids in each request, which costs little.
 
+dofile(debug.getinfo(1, "S").source:match("^@(.*/)") .. "result.lua")
+
 local threads = 0
 
 function setup(thread)
@@ -36,11 +38,4 @@ function request()
   local prefix = run .. "-" .. number .. "-" .. sent
   local body = rows > 1 and string.gsub(template, "@", prefix) or row(prefix, item())
   return wrk.format("POST", nil, headers, body)
-end
-
-function done(summary, latency, requests)
-  io.write(string.format(
-    '\n{"requests":%d,"seconds":%.6f,"p50_ms":%.4f,"p99_ms":%.4f,"refused":%d,"broken":%d}\n',
-    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
-    summary.errors.status, summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout))
 end

@@ -1,12 +1,7 @@
 -- Reads for wrk: `wrk ... -s reads.lua URL -- KEY`. The same answer again and again; only its head is looked at.
 
+dofile(debug.getinfo(1, "S").source:match("^@(.*/)") .. "result.lua")
+
 function init(args)
   wrk.headers["Authorization"] = "Bearer " .. args[1]
-end
-
-function done(summary, latency, requests)
-  io.write(string.format(
-    '\n{"requests":%d,"seconds":%.6f,"p50_ms":%.4f,"p99_ms":%.4f,"refused":%d,"broken":%d}\n',
-    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
-    summary.errors.status, summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout))
 end
