@@ -10,22 +10,22 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from domain.draws import drawn, even_shares, zipf_shares
 from domain.errors import BadRequestError
-from domain.sketches.count_min import MAX_WIDTH, MIN_WIDTH, ROWS, CountMin, Int64s, UInt64s, mixed
+from domain.sketches.count_min import MAX_WIDTH, MIN_WIDTH, CountMin, Int64s, mixed
 
 PLAYS: Final = 60_000
 SONGS: Final = 5_000
 SKEW: Final = 1.0
 TOP: Final = 10
 FRAMES: Final = 60
+FRAME_SECONDS: Final = 0.15  # how long each is shown: about ten seconds for a race
 WIDTHS: Final = tuple(1 << power for power in range(MIN_WIDTH.bit_length() - 1, MAX_WIDTH.bit_length()))
 DEFAULT_WIDTH: Final = 128
 DEFAULT_SEED: Final = 1
 MOST_SEED: Final = 2**32 - 1
 _EXACT_BYTES_A_SONG = 12  # of a packed map, as an exact bucket is: 8 bytes of key, 4 of count
-_CELL_BYTES = 4
 _SALT = np.uint64(0x72616365)  # the songs of a race meet in other cells than their bare numbers would
 
 
@@ -130,11 +130,7 @@ class Race:
     @cached_property
     def plays(self) -> Int64s:
         """The number of the song of each play, in order: song n of 0, 1, ... is drawn with a weight of 1 / (n + 1)."""
-        weights = np.arange(1, SONGS + 1, dtype=np.float64) ** -SKEW
-        raw: UInt64s = np.random.PCG64(self.seed).random_raw(PLAYS)  # numpy keeps this stream the same for ever
-        shares: npt.NDArray[np.float64] = (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        drawn = np.searchsorted(np.cumsum(weights) / weights.sum(), shares, side="right")
-        return np.minimum(drawn, SONGS - 1).astype(np.int64)
+        return drawn(zipf_shares(SONGS, SKEW), even_shares(np.random.PCG64(self.seed).random_raw(PLAYS)))
 
     def frames(self, number: int = FRAMES) -> Iterator[Frame]:
         """Yield how the race stands at `number` moments, evenly spread over the plays; the last one is the result."""
@@ -143,7 +139,7 @@ class Race:
         for some in np.array_split(self.plays, number):
             counts += np.bincount(some, minlength=SONGS)
             sketch.add(songs[some], np.ones(len(some), dtype=np.int64))
-            yield _frame(counts, sketch.estimate(songs), width=self.width)
+            yield _frame(counts, sketch.estimate(songs), sketch_bytes=sketch.cells.nbytes)
 
     def result(self) -> Frame:
         """Return how the race ends."""
@@ -151,7 +147,7 @@ class Race:
         return last
 
 
-def _frame(counts: Int64s, estimates: Int64s, *, width: int) -> Frame:
+def _frame(counts: Int64s, estimates: Int64s, *, sketch_bytes: int) -> Frame:
     played = np.flatnonzero(counts)
     estimates = np.where(counts > 0, estimates, 0)  # like the exact map, it is asked about songs that were played
     rows = [
@@ -163,7 +159,7 @@ def _frame(counts: Int64s, estimates: Int64s, *, width: int) -> Frame:
         rows=rows,
         worst_error=int((estimates - counts)[played].max(initial=0)),
         exact_bytes=len(played) * _EXACT_BYTES_A_SONG,
-        sketch_bytes=ROWS * width * _CELL_BYTES,
+        sketch_bytes=sketch_bytes,
     )
 
 

@@ -27,6 +27,7 @@ from ingest.read_files import LakeUnreadableError, first_line
 
 _IMPORTS = f"{LAKE_WRITER}import/"
 _ROWS = 50_000  # of a record batch
+_COPY_COLUMNS = {LeftOut.DUPLICATE: "duplicates", LeftOut.CONFLICT: "conflicts"}
 
 
 class ReleaseBehindLogError(LakeboardError):
@@ -56,9 +57,6 @@ class ViewLimits:
 
     items: int = ITEMS_IN_VIEW
     regions: int
-
-
-_COPY_COLUMNS = {LeftOut.DUPLICATE: "duplicates", LeftOut.CONFLICT: "conflicts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +162,8 @@ class _Day:
             lambda of: first <= hour_of(of["event_date"], of["event_hour"]) < frontier
         )
         place = f"(event_date - DATE '{first:%Y-%m-%d}') * 24 + event_hour - {first.hour}"
-        self._counts = f"(SELECT region, item_id, {place} AS hour, counted FROM {hours.scan()} WHERE counted > 0)"  # noqa: S608
         self._rows = hours.scan()
+        self._counts = f"(SELECT region, item_id, {place} AS hour, counted FROM {self._rows} WHERE counted > 0)"  # noqa: S608
 
     def regions(self, on_step: Callable[[str], None]) -> tuple[dict[str, RegionView], int]:
         """Return the regions by name, and the most that one has which is left out."""

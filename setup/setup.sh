@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make everything that lakeboard needs, or see that it is there. Runs any number of times; an interrupted run is
-# continued by the next one. `setup.sh accelerator` adds the jar of the optional accelerator profile, `setup.sh browser` the
-# browser in which tests look at the live pages.
+# continued by the next one. `setup.sh accelerator` adds the jar of the optional accelerator profile, `setup.sh browser`
+# the browser in which tests look at the live pages.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . setup/common.sh

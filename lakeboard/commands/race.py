@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from domain.race import DEFAULT_SEED, DEFAULT_WIDTH, MOST_SEED, PLAYS, SONGS, TOP, WIDTHS, Frame, Race
+from domain.race import DEFAULT_SEED, DEFAULT_WIDTH, FRAME_SECONDS, MOST_SEED, PLAYS, SONGS, TOP, WIDTHS, Frame, Race
 from lakeboard.commands.reading import print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_FRAME_SECONDS = 0.15
 _WRONG = "✗"  # for terminals, and eyes, without colours
 
 
@@ -52,9 +51,7 @@ def race_command(width: str, seed: int, as_json: bool) -> None:
         print_json({"plays": PLAYS, "songs": SONGS, "seed": seed, "top": TOP, "widths": _every_width(seed)})
         return
     race = Race(int(width), seed)
-    last = _shown(race) if sys.stdout.isatty() else race.result()
-    if not sys.stdout.isatty():
-        _print(_table(last, race))
+    last = _watched(race) if sys.stdout.isatty() else _printed(race)
     click.echo(_summary(last, race))
 
 
@@ -62,7 +59,7 @@ def _every_width(seed: int) -> list[dict[str, Any]]:
     return [{"width": width, **Race(width, seed).result().body()} for width in WIDTHS]
 
 
-def _shown(race: Race) -> Frame:
+def _watched(race: Race) -> Frame:
     """Show the race as it runs, about ten seconds; return how it ended."""
     from rich.live import Live  # noqa: PLC0415  only where somebody watches
 
@@ -70,14 +67,17 @@ def _shown(race: Race) -> Frame:
     with Live(_table(frames[0], race), auto_refresh=False) as live:
         for frame in frames:
             live.update(_table(frame, race), refresh=True)
-            time.sleep(_FRAME_SECONDS)  # for the eye; nothing waits for it
+            time.sleep(FRAME_SECONDS)  # for the eye; nothing waits for it
     return frames[-1]
 
 
-def _print(table: "Table") -> None:
-    from rich.console import Console  # noqa: PLC0415
+def _printed(race: Race) -> Frame:
+    """Print how the race ends, and return it."""
+    from rich.console import Console  # noqa: PLC0415  not for JSON
 
-    Console(highlight=False, width=80).print(table)
+    end = race.result()
+    Console(highlight=False, width=80).print(_table(end, race))
+    return end
 
 
 def _table(frame: Frame, race: Race) -> "Table":

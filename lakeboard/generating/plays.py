@@ -1,8 +1,4 @@
-"""Makes plays up, whole columns at once, from a seed.
-
-Only the raw numbers of PCG64 are used and everything else is computed from them here: numpy keeps that stream the
-same in all versions, which it does not promise of its distributions. Each batch has a stream of its own.
-"""
+"""Makes plays up, whole columns at once, from a seed (`domain/draws.py`). Each batch has a stream of its own."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from domain.draws import Floats, Int64s, drawn, even_shares, zipf_shares
 from domain.windows import milliseconds
 from lakeboard.generating.shape import Shape
 
@@ -28,8 +25,6 @@ _HOUR_MS = 3_600_000
 _ID_BYTES = 16
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
-Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -41,8 +36,7 @@ class _Draws:
 
     def shares(self, rows: int) -> Floats:
         """Return numbers from 0, included, to 1, excluded, evenly spread."""
-        raw: npt.NDArray[np.uint64] = self._bits.random_raw(rows)
-        return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return even_shares(self._bits.random_raw(rows))
 
     def up_to(self, most: int, rows: int) -> Int64s:
         """Return whole numbers from 0, included, to `most`, excluded."""
@@ -71,9 +65,9 @@ class _Names:
         ends, before = _intensity(shape.start, shape.end)
         return cls(
             items=pa.array([*_item_names(shape.items), HOT_ITEM]),
-            item_shares=_zipf(shape.items, shape.skew),
+            item_shares=zipf_shares(shape.items, shape.skew),
             regions=pa.array(shape.regions),
-            region_shares=_zipf(len(shape.regions), 1.0),
+            region_shares=zipf_shares(len(shape.regions), 1.0),
             users=pa.array([f"listener-{number:06d}" for number in range(shape.users)]),
             ends_ms=ends,
             shares_before=before,
@@ -149,14 +143,7 @@ def _origins(draws: _Draws, rows: int, share: float) -> tuple[Int64s, Mask]:
 
 
 def _drawn(draws: _Draws, shares: Floats, rows: int) -> Int64s:
-    """Return places drawn by their cumulated shares."""
-    places: Int64s = np.searchsorted(shares, draws.shares(rows) * shares[-1], side="right")
-    return np.minimum(places, len(shares) - 1)
-
-
-def _zipf(names: int, skew: float) -> Floats:
-    shares: Floats = np.cumsum(np.arange(1, names + 1, dtype=np.float64) ** -skew)
-    return shares
+    return drawn(shares, draws.shares(rows))
 
 
 def _intensity(start: datetime, end: datetime) -> tuple[Floats, Floats]:
