@@ -58,7 +58,7 @@ class Application:
         self._readers = readers
         self._live, self._closed = LiveCharts(settings.views_url), ClosedCharts(settings.lake_root)
         self._charts = ChartsEndpoint(live=self._live, closed=self._closed, readers=readers)
-        viewers = Viewers(settings)
+        self._viewers = viewers = Viewers(settings)
         self._streams = LiveStreams(settings, live=self._live, readers=readers, viewers=viewers)
         self._races = RaceStreams(settings, readers=readers, viewers=viewers)
         charts = dict.fromkeys((TOP_PATH, CHART_PATH, COUNT_ROUTE), self._answer_charts)
@@ -210,7 +210,7 @@ class Application:
     async def _life(self, _: Litestar) -> AsyncIterator[None]:
         """Run what a worker needs between its first and its last request."""
         self._ring.look()
-        _before_stopping(self._end_streams)
+        _before_stopping(self._viewers.close)
         await self._appender.start(must_answer=False)
         watches = (self._ring.watch, self._endpoint.watch, self._live.watch, self._flush)
         watching = [asyncio.create_task(watch()) for watch in watches]
@@ -220,7 +220,7 @@ class Application:
         finally:
             for task in watching:
                 task.cancel()
-            self._end_streams()
+            self._viewers.close()
             await asyncio.gather(*watching, return_exceptions=True)
             await self._appender.stop()
             await self._live.close()
@@ -229,10 +229,6 @@ class Application:
             self._endpoint.close()
             self._tally.flush()
             log.info("worker_stopped")
-
-    def _end_streams(self) -> None:
-        self._streams.close()
-        self._races.close()
 
     async def _flush(self) -> None:
         while True:

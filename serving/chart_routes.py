@@ -129,45 +129,20 @@ _PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-@dataclass
-class TopOperation(Operation):
-    """The operation of `GET /v1/top`: its query is read by our own code, so Litestar cannot describe it."""
+def _queried(*names: str) -> type[Operation]:
+    """Return the operation of a route with these parameters: our own code reads them, so Litestar cannot tell."""
 
-    def __post_init__(self) -> None:
-        """Describe the query."""
-        self.parameters = [_PARAMETERS[name] for name in ("k", "window")]
+    @dataclass
+    class Queried(Operation):
+        def __post_init__(self) -> None:
+            self.parameters = [_PARAMETERS[name] for name in names]
 
-
-@dataclass
-class ChartOperation(Operation):
-    """The same of `GET /v1/charts/top`."""
-
-    def __post_init__(self) -> None:
-        """Describe the query."""
-        self.parameters = [_PARAMETERS[name] for name in ("window", "region", "n", "start", "version")]
-
-
-@dataclass
-class LiveOperation(Operation):
-    """The same of `GET /v1/charts/live`."""
-
-    def __post_init__(self) -> None:
-        """Describe the query."""
-        self.parameters = [_PARAMETERS[name] for name in ("window", "region", "n")]
-
-
-@dataclass
-class RaceOperation(Operation):
-    """The same of `GET /v1/race/live`."""
-
-    def __post_init__(self) -> None:
-        """Describe the query."""
-        self.parameters = [_PARAMETERS[name] for name in ("width", "seed")]
+    return Queried
 
 
 @dataclass
 class CountOperation(Operation):
-    """The same of `GET /v1/items/{id}/count`."""
+    """The operation of `GET /v1/items/{id}/count`: its query is read by our own code too."""
 
     def __post_init__(self) -> None:
         """Describe the query beside the id, which stands in the path."""
@@ -206,7 +181,7 @@ def _charts(answer: AnswerRequest) -> Sequence[HTTPRouteHandler]:
         TOP_PATH,
         summary="The best items everywhere, now",
         tags=["charts"],
-        operation_class=TopOperation,
+        operation_class=_queried("k", "window"),
         responses={304: _SAME, **refusals(*_LIVE)},
     )
     async def top(request: Request[Any, Any, Any]) -> Response[Chart]:
@@ -219,7 +194,7 @@ def _charts(answer: AnswerRequest) -> Sequence[HTTPRouteHandler]:
             "Live rows have bounds and rank ranges; closed windows are exact, and final once every hour is certified."
         ),
         tags=["charts"],
-        operation_class=ChartOperation,
+        operation_class=_queried("window", "region", "n", "start", "version"),
         responses={304: _SAME, **refusals(*_LIVE, *_CLOSED, Code.START_UNALIGNED, Code.RELEASE_UNKNOWN)},
     )
     async def chart(request: Request[Any, Any, Any]) -> Response[Chart]:
@@ -235,7 +210,7 @@ def _others(answer: AnswerRequest) -> Sequence[HTTPRouteHandler]:
         description="Events are named chart; their data is the body of /v1/charts/top. Last-Event-ID is understood.",
         tags=["charts"],
         media_type="text/event-stream",
-        operation_class=LiveOperation,
+        operation_class=_queried("window", "region", "n"),
         responses=dict(refusals(*_LIVE, Code.TOO_MANY_VIEWERS)),
     )
     async def live(request: Request[Any, Any, Any]) -> Response[str]:
@@ -247,7 +222,7 @@ def _others(answer: AnswerRequest) -> Sequence[HTTPRouteHandler]:
         description="Events are named frame, about seven a second; the last is followed by one named end.",
         tags=["charts"],
         media_type="text/event-stream",
-        operation_class=RaceOperation,
+        operation_class=_queried("width", "seed"),
         responses=dict(refusals(Code.TOO_MANY_VIEWERS)),
     )
     async def race(request: Request[Any, Any, Any]) -> Response[str]:

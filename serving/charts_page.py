@@ -12,16 +12,7 @@ _STYLE = """
 """
 
 _SCRIPT = """
-"use strict";
-const by = id => document.getElementById(id), number = new Intl.NumberFormat("en");
 let source = null;
-function cell(row, name, text) {
-  const made = document.createElement("td");
-  made.className = name;
-  made.textContent = text;
-  row.append(made);
-  return made;
-}
 function small(parent, name, text) {
   const made = document.createElement("span");
   made.className = name;
@@ -58,7 +49,6 @@ function draw(chart) {
     + (chart.exact ? "Exact." : "Counts lie between the two numbers; no other item has more than "
     + number.format(chart.missed_max) + ".");
 }
-function say(text, bad) { by("state").textContent = text; by("state").className = bad ? "bad" : ""; }
 function watch() {
   const [, window_, region] = /^#(1m|1h|1d)\\/([A-Za-z0-9_*-]{1,32})$/.exec(location.hash) || ["", "1h", "*"];
   document.querySelector('input[value="' + window_ + '"]').checked = true;

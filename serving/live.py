@@ -19,7 +19,7 @@ from serving.logs import log
 from serving.problems import RefusedError
 from serving.readers import Readers
 from serving.settings import ApiSettings
-from serving.viewers import RETRY, STREAM_HEADERS, Viewers, event, handed_over
+from serving.viewers import RETRY, STREAM_HEADERS, Leaving, Viewers, event, handed_over
 
 _LOOK_SECONDS = 0.1  # what is looked at is in memory, and read anew only after a change
 _HEARTBEAT = b": nothing new\n\n"
@@ -87,11 +87,6 @@ class LiveStreams:
         self._readers = readers
         self._channels: dict[Question, _Channel] = {}
         self._viewers = viewers
-        self._closing = asyncio.Event()
-
-    def close(self) -> None:
-        """End all of them; the viewers come again by themselves."""
-        self._closing.set()
 
     async def serve(self, head: Head, receive: Receive, send: Send, more: Headers) -> int:
         """Serve one viewer until it leaves; return the status once it did.
@@ -112,14 +107,11 @@ class LiveStreams:
 
     async def _show(self, channel: _Channel, head: Head, receive: Receive, send: Send, more: Headers) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *more]})
-        leaving = [asyncio.create_task(self._left(receive)), asyncio.create_task(self._closed())]
-        try:
-            await self._follow(channel, head.headers.get(b"last-event-id", b"").decode("latin-1"), send, leaving)
-        finally:
-            for task in leaving:
-                task.cancel()
+        seen = head.headers.get(b"last-event-id", b"").decode("latin-1")
+        async with self._viewers.leaving(receive) as leaving:
+            await self._follow(channel, seen, send, leaving)
 
-    async def _follow(self, channel: _Channel, seen: str, send: Send, leaving: "list[asyncio.Task[None]]") -> None:
+    async def _follow(self, channel: _Channel, seen: str, send: Send, leaving: Leaving) -> None:
         """Hand over events until the viewer leaves, is too slow, or had its time."""
         ends_at = asyncio.get_running_loop().time() + self._settings.stream_seconds
         body = RETRY
@@ -135,13 +127,6 @@ class LiveStreams:
                 return
             body = b"" if channel.tag != seen else _HEARTBEAT
 
-    async def _left(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    async def _closed(self) -> None:
-        await self._closing.wait()
-
     @asynccontextmanager
     async def _watching(self, question: Question) -> AsyncIterator[_Channel]:
         channel = self._channels.setdefault(question, _Channel(self._live, question))
@@ -156,7 +141,7 @@ class LiveStreams:
                 self._channels.pop(question, None)
 
 
-async def _first(news: Coroutine[Any, Any, None], leaving: "list[asyncio.Task[None]]", *, seconds: float) -> None:
+async def _first(news: Coroutine[Any, Any, None], leaving: Leaving, *, seconds: float) -> None:
     """Wait for news, for the end, or for so many seconds."""
     waiting = asyncio.create_task(news)
     try:

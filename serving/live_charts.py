@@ -17,9 +17,11 @@ from domain.live_windows import LiveWindow
 from serving.logs import log
 from serving.problems import Code, RefusedError
 from speed_layer.store.charts import ChartReading, ChartsReader
+from speed_layer.store.ready import ChartsStatus
 
 _LOOK_SECONDS = 0.1
-_UNWATCHED_SECONDS = 0.3  # how long a chart is served without asking again when nobody looks, or looks are slow
+_LOOKS_COUNT_SECONDS = 1.0  # after the last one that was answered
+_UNWATCHED_SECONDS = 0.3  # how long a chart is served without asking again when nobody looks, or looks fail
 _LAST_KNOWN_SECONDS = 5.0  # how long it is served while the views server does not answer
 _SILENT_MS = 10_000  # of a merger that does not write any more
 _MOST_KEPT = 4096  # charts; whoever asks for regions that do not exist fills no memory
@@ -36,16 +38,16 @@ class ReadyChart:
         chart: Rows and bounds.
         moment: Of its window.
         region: Its name.
-        change: Number of the last change that had been seen when it was asked for; it is at least so new.
+        status: Of the cycle of the merger that it was read of.
     """
 
-    __slots__ = ("_answers", "_chart", "_moment", "_region", "change", "read_at")
+    __slots__ = ("_answers", "_chart", "_moment", "_region", "read_at", "status")
 
-    def __init__(self, chart: LiveChart, moment: LiveMoment, region: str, *, change: int) -> None:
+    def __init__(self, chart: LiveChart, moment: LiveMoment, region: str, *, status: ChartsStatus) -> None:
         self._chart = chart
         self._moment = moment
         self._region = region
-        self.change = change
+        self.status = status
         self._answers: dict[int, tuple[bytes, bytes]] = {}
         self.read_at = time.monotonic()
 
@@ -82,8 +84,7 @@ class LiveCharts:
         self.problem: str | None = "it was not looked at yet"
         self.seen: ChartReading | None = None
         self._reader = ChartsReader(address) if address else None
-        self._change = 0  # grows with each cycle of the merger that a look found
-        self._looked_at = -_UNWATCHED_SECONDS
+        self._looked_at = -_LOOKS_COUNT_SECONDS
         self._charts: dict[Name, ReadyChart] = {}
         self._reading: dict[Name, asyncio.Task[ReadyChart]] = {}
 
@@ -127,15 +128,13 @@ class LiveCharts:
 
     def _is_fresh(self, held: ReadyChart) -> bool:
         now = time.monotonic()
-        if now - self._looked_at < _UNWATCHED_SECONDS:
-            return held.change == self._change
+        if self.seen is not None and now - self._looked_at < _LOOKS_COUNT_SECONDS:
+            return held.status is self.seen.status
         return now - held.read_at < _UNWATCHED_SECONDS
 
     async def _look(self) -> None:
         began = time.monotonic()
         found = await self._required().read_status()
-        if self.seen is None or found.status is not self.seen.status:
-            self._change += 1
         self.seen, self._looked_at = found, began
         silent_ms = 0 if found.status is None else found.now_ms - found.status.written_ms
         if found.status is None or LiveWindow.HOUR not in found.status.moments:
@@ -146,7 +145,6 @@ class LiveCharts:
             self.problem = None
 
     async def _read(self, name: Name) -> ReadyChart:
-        change = self._change
         try:
             found = await self._required().read(*name)
         except LakeboardError as error:
@@ -154,7 +152,8 @@ class LiveCharts:
                 raise
             detail = "the views server does not answer; closed windows (start=) are served from the lake"
             raise RefusedError(Code.CHARTS_UNAVAILABLE, detail, headers=_WAIT) from error
-        ready = _ready(found, name, change)
+        self.seen = found  # of a cycle that no look has found yet, too: nobody has to read it again
+        ready = _ready(found, name)
         if len(self._charts) >= _MOST_KEPT:
             self._charts.clear()
         self._charts[name] = ready
@@ -166,13 +165,14 @@ class LiveCharts:
         return self._reader
 
 
-def _ready(found: ChartReading, name: Name, change: int) -> ReadyChart:
+def _ready(found: ChartReading, name: Name) -> ReadyChart:
     kind, region = name
-    moment = None if found.status is None else found.status.moments.get(kind)
-    if moment is None:
+    status = found.status
+    moment = None if status is None else status.moments.get(kind)
+    if status is None or moment is None:
         detail = "no live chart has been made yet: `lakeboard up` makes them within seconds"
         raise RefusedError(Code.CHARTS_NOT_READY, detail, headers=_WAIT)
-    return ReadyChart(found.chart or unlisted(moment), moment, region, change=change)
+    return ReadyChart(found.chart or unlisted(moment), moment, region, status=status)
 
 
 def _tag(body: dict[str, Any]) -> bytes:

@@ -24,6 +24,18 @@ td { font-variant-numeric: tabular-nums; } .n { text-align: right; }
 .range, .plain { color: #888; font-size: .85em; } .bad { color: var(--bad); }
 #state { min-height: 1.5em; } #facts { color: #888; }
 """
+_SCRIPT = """
+"use strict";
+const by = id => document.getElementById(id), number = new Intl.NumberFormat("en");
+function cell(row, name, text) {
+  const made = document.createElement("td");
+  made.className = name;
+  made.textContent = text;
+  row.append(made);
+  return made;
+}
+function say(text, bad) { by("state").textContent = text; by("state").className = bad ? "bad" : ""; }
+"""
 _MENU = {"/charts": "live charts", "/race": "the race", "/docs": "API"}
 
 
@@ -34,8 +46,8 @@ class LivePage:
     Attributes:
         path: Where it is served.
         style: CSS of its own.
-        body: HTML below the heading.
-        script: Its one script.
+        body: HTML below the heading, with an element `state` in which the page says how it is.
+        script: What its one script does beside what all pages' scripts can.
     """
 
     path: str
@@ -51,12 +63,12 @@ class LivePage:
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
             f"<title>lakeboard: {name}</title><style>{_STYLE}{self.style}</style><body>"
             f"<h1>lakeboard <span class=plain>{name}</span></h1>{self.body}<p class=plain>{menu}</p>"
-            f"<script>{self.script}</script></body></html>"
+            f"<script>{_SCRIPT}{self.script}</script></body></html>"
         ).encode()
 
     def content_security_policy(self) -> str:
         """Return the policy under which the page runs: its own script, by its hash, and this server's events alone."""
-        digest = b64encode(hashlib.sha256(self.script.encode()).digest()).decode()
+        digest = b64encode(hashlib.sha256((_SCRIPT + self.script).encode()).digest()).decode()
         return (
             f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
             "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from domain.race import DEFAULT_SEED, DEFAULT_WIDTH, PLAYS, SONGS, NoRaceError, Race
+from domain.race import DEFAULT_SEED, DEFAULT_WIDTH, FRAME_SECONDS, PLAYS, SONGS, NoRaceError, Race
 from serving.answers import Head, Headers
 from serving.bodies import Receive, Send
 from serving.chart_questions import parameters
@@ -14,9 +14,8 @@ from serving.charts import require_get
 from serving.problems import Code, RefusedError
 from serving.readers import Readers
 from serving.settings import ApiSettings
-from serving.viewers import RETRY, STREAM_HEADERS, Viewers, event, handed_over
+from serving.viewers import RETRY, STREAM_HEADERS, Leaving, Viewers, event, handed_over
 
-_FRAME_SECONDS = 0.15
 _REMEMBERED = 32  # races of a worker, some 70 kB each
 _LONGEST_NUMBER = 10  # digits
 
@@ -28,11 +27,6 @@ class RaceStreams:
         self._settings = settings
         self._readers = readers
         self._viewers = viewers
-        self._closing = asyncio.Event()
-
-    def close(self) -> None:
-        """End all of them."""
-        self._closing.set()
 
     async def serve(self, head: Head, receive: Receive, send: Send, more: Headers) -> None:
         """Show one race to its end, or until the viewer leaves.
@@ -49,30 +43,16 @@ class RaceStreams:
         with self._viewers.seat(viewer):
             frames = await asyncio.to_thread(_events, race)
             await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *more]})
-            leaving = asyncio.create_task(self._left(receive))
-            try:
+            async with self._viewers.leaving(receive) as leaving:
                 await self._show(frames, send, leaving)
-            finally:
-                leaving.cancel()
 
-    async def _show(self, frames: Sequence[bytes], send: Send, leaving: "asyncio.Task[None]") -> None:
+    async def _show(self, frames: Sequence[bytes], send: Send, leaving: Leaving) -> None:
         for frame in (RETRY, *frames):
             if not await handed_over(send, frame, seconds=self._settings.viewer_seconds):
                 return
-            await asyncio.wait([leaving], timeout=_FRAME_SECONDS)
-            if leaving.done():
+            if (await asyncio.wait(leaving, timeout=FRAME_SECONDS, return_when=asyncio.FIRST_COMPLETED))[0]:
                 break
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _left(self, receive: Receive) -> None:
-        """Return when the viewer leaves, or the worker is asked to end."""
-        closing = asyncio.create_task(self._closing.wait())
-        while not closing.done():
-            message = asyncio.ensure_future(receive())
-            await asyncio.wait([message, closing], return_when=asyncio.FIRST_COMPLETED)
-            if message.done() and message.result()["type"] == "http.disconnect":
-                break
-        closing.cancel()
 
 
 def race_of(query: bytes) -> Race:

@@ -16,15 +16,7 @@ td.wrong { color: var(--bad); font-weight: 600; } td.gap, th.gap { border-left: 
 """
 
 _SCRIPT = """
-"use strict";
-const by = id => document.getElementById(id), number = new Intl.NumberFormat("en");
 let source = null;
-function cell(row, name, text) {
-  const made = document.createElement("td");
-  made.className = name;
-  made.textContent = text;
-  row.append(made);
-}
 function shown(row) {
   const made = document.createElement("tr"), wrong = row.wrong ? " wrong" : "";
   cell(made, "rank", row.rank);
@@ -52,7 +44,6 @@ function draw(frame) {
     + " plays too high; none is ever too low."
     + (frame.sketch_bytes > frame.exact_bytes ? " At this width the sketch is larger than the exact counts." : "");
 }
-function say(text, bad) { by("state").textContent = text; by("state").className = bad ? "bad" : ""; }
 function run() {
   if (source) source.close();
   by("again").disabled = true;

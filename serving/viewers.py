@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from serving.answers import Headers
-from serving.bodies import Send
+from serving.bodies import Receive, Send
 from serving.logs import log
 from serving.problems import Code, RefusedError
 from serving.settings import ApiSettings
@@ -17,6 +17,7 @@ STREAM_HEADERS: Headers = (
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 )
+Leaving = Sequence["asyncio.Task[None]"]
 _COME_AGAIN = ((b"retry-after", b"10"),)
 
 
@@ -26,6 +27,7 @@ class Viewers:
     def __init__(self, settings: ApiSettings) -> None:
         self._settings = settings
         self._open: Counter[str] = Counter()  # by key or address
+        self._closing = asyncio.Event()
 
     @property
     def open_now(self) -> int:
@@ -55,6 +57,28 @@ class Viewers:
             yield
         finally:
             self._open -= Counter((viewer,))  # one that has none left is forgotten
+
+    def close(self) -> None:
+        """End all streams; the viewers come again by themselves."""
+        self._closing.set()
+
+    @asynccontextmanager
+    async def leaving(self, receive: Receive) -> AsyncIterator[Leaving]:
+        """Give tasks of which one is done once the viewer has left or all streams are to end."""
+        tasks = [asyncio.create_task(_left(receive)), asyncio.create_task(self._closed())]
+        try:
+            yield tasks
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _closed(self) -> None:
+        await self._closing.wait()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def event(name: str, event_id: str, data: bytes) -> bytes:

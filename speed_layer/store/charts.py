@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Final
+from typing import Any, Final
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -148,17 +148,8 @@ class ChartsReader:
         Raises:
             ViewsUnavailableError, UnknownListFormatError: as `read`.
         """
-        try:
-            async with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.time()
-                pipeline.get(CHARTS_STATUS)
-                (seconds, microseconds), said = await pipeline.execute()
-        except (RedisError, OSError) as error:
-            raise ViewsUnavailableError(self.address, str(error) or type(error).__name__) from error
-        if said != self._said:
-            self._status = None if said is None else decode_charts_status(said)
-            self._said = said
-        return ChartReading(seconds * 1000 + microseconds // 1000, self._status, None)
+        now_ms, status = await self._asked()
+        return ChartReading(now_ms, status, None)
 
     async def read(self, kind: LiveWindow, region: str) -> ChartReading:
         """Return a chart and the status that goes with it.
@@ -167,21 +158,31 @@ class ChartsReader:
             ViewsUnavailableError: the server does not answer.
             UnknownListFormatError: another version of this program wrote there.
         """
-        try:
-            async with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.time()
-                pipeline.get(CHARTS_STATUS)
-                pipeline.hget(READY, field(kind, region))
-                (seconds, microseconds), said, body = await pipeline.execute()
-        except (RedisError, OSError) as error:
-            raise ViewsUnavailableError(self.address, str(error) or type(error).__name__) from error
-        status = None if said is None else decode_charts_status(said)
-        chart = None if body is None else decode_chart(body)
-        return ChartReading(seconds * 1000 + microseconds // 1000, status, chart)
+        now_ms, status, body = await self._asked(field(kind, region))
+        return ChartReading(now_ms, status, None if body is None else decode_chart(body))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+    async def _asked(self, *charts: str) -> list[Any]:
+        """Return the server's clock in milliseconds, the status, and the bytes of charts, all of one moment.
+
+        The status is the same object for as long as nothing is written, whatever is asked for.
+        """
+        try:
+            async with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.time()
+                pipeline.get(CHARTS_STATUS)
+                for chart in charts:
+                    pipeline.hget(READY, chart)
+                (seconds, microseconds), said, *bodies = await pipeline.execute()
+        except (RedisError, OSError) as error:
+            raise ViewsUnavailableError(self.address, str(error) or type(error).__name__) from error
+        if said != self._said:
+            self._status = None if said is None else decode_charts_status(said)
+            self._said = said
+        return [seconds * 1000 + microseconds // 1000, self._status, *bodies]
 
 
 def _encoded(chart: LiveChart | None) -> bytes:

@@ -18,9 +18,7 @@ from speed_layer.store.ready import ChartsStatus
 
 WORKING, WAITING = "working", "waiting"
 _POLL_SECONDS = 0.05
-_SETTLING_SECONDS = (
-    0.3  # partitions say something each second, nearly all at one moment: what comes together is merged so
-)
+_SETTLING_SECONDS = 0.3  # partitions say something each second, nearly all at one moment; so they are merged
 _LONGEST_CYCLE_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
 _ALL = -1
