@@ -12,7 +12,7 @@ from domain.live_windows import LiveWindow
 from domain.merge import MergedTop, merged_top
 from domain.sketches.keys import keys_of
 from domain.speed_policy import DEFAULT_SPEED_POLICY
-from domain.windows import EPOCH, HOUR
+from domain.windows import EPOCH
 from speed_layer.partition import LivePartition
 from speed_layer.play_batch import NOT_SAID, PlayBatch
 
@@ -21,20 +21,21 @@ pytestmark = pytest.mark.law
 START_MS = 1_794_650_400_000  # a whole hour
 PARTITIONS = 8
 BATCH = 50_000
+MS_AN_HOUR = 3_600_000
 MS = timedelta(milliseconds=1)
 
 Int64s = npt.NDArray[np.int64]
 
 
-def batches(drawn: Int64s, *, seconds: int, first: int = 0) -> Iterator[PlayBatch]:
-    """Plays of numbered items in the order drawn, evenly spread over so many seconds of an hour."""
+def batches(drawn: Int64s, *, seconds: int, hour: int = 0) -> Iterator[PlayBatch]:
+    """Plays of numbered items in the order drawn, evenly spread over so many seconds of the n-th hour from 0."""
     for start in range(0, len(drawn), BATCH):
         some = drawn[start : start + BATCH]
         number = np.arange(start, start + len(some))
-        log_ms = START_MS + number * (1000 * seconds) // len(drawn)
+        log_ms = START_MS + hour * MS_AN_HOUR + number * (1000 * seconds) // len(drawn)
         yield PlayBatch(
-            positions=(log_ms << 20) + first,
-            id_hashes=(number.astype(np.uint64) + np.uint64(1 + first)) * np.uint64(0x9E3779B97F4A7C15),
+            positions=log_ms << 20,
+            id_hashes=(number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15),
             items=[f"i{item}" for item in some.tolist()],
             regions=["IN"] * len(some),
             event_times_us=log_ms * 1000,
@@ -134,8 +135,17 @@ def test_five_million_items_in_an_hour_stay_within_memory_and_bounds() -> None:
     numbers = live.items.numbers_of([f"i{item}" for item in sample.tolist()])
     lower, upper = live.changes.windows[LiveWindow.HOUR].bounds(np.unique(keys_of(np.zeros(len(numbers)), numbers)))
     assert int(lower.max()) <= 1 <= int(upper.min())
-    live.advance(EPOCH + START_MS * MS + 30 * HOUR)
-    assert len(live.items) < items // 2  # ids go with the last bucket; some stay until their number has doubled again
+    assert len(live.items) < items // 4 + len(sample)  # of most no bucket says the name any more
+
+
+def test_names_that_no_bucket_has_are_dropped() -> None:
+    live, number = LivePartition(DEFAULT_SPEED_POLICY), 200_000
+    for hour in (0, 30):
+        for batch in batches(np.arange(hour * number, (hour + 1) * number), seconds=3_600, hour=hour):
+            live.count(batch)
+
+    assert len(live.items) <= number
+    assert {int(item[1:]) >= 30 * number for item in live.items.ids} == {True}
 
 
 def test_the_check_sees_a_chart_that_says_too_much() -> None:

@@ -8,11 +8,15 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
+from domain.batch_view import BatchView, RegionView
 from domain.clock import utc_now
 from domain.live_windows import LiveWindow
 from domain.log import Entry, Partition, Stream
 from domain.rules import Rules
 from domain.speed_policy import DEFAULT_SPEED_POLICY
+from domain.windows import EPOCH, HOUR
 from ingest.log_entry import Play, encode_plays
 from ingest.redis_log import RedisLog
 from lakeboard.live.decode import partition_numbers, play_batch
@@ -167,3 +171,17 @@ def require_as_straight(views: Views, entries: dict[int, list[Entry]], rules: Ru
 
 def joined(one: dict[int, list[Entry]], other: dict[int, list[Entry]]) -> dict[int, list[Entry]]:
     return {number: [*one[number], *other[number]] for number in one}
+
+
+def view_of(log: RedisLog, version: str, frontier_hour: int, offset: int) -> BatchView:
+    hourly = np.zeros((1, 24), dtype=np.int64)
+    hourly[0, -1] = 1000
+    region = RegionView(item_ids=["batch"], hourly=hourly, residual=0, totals=hourly.sum(axis=0))
+    return BatchView(
+        version=version,
+        release=1,
+        frontier=EPOCH + frontier_hour * HOUR,
+        log_id=log.log_id,
+        offsets={f"{log.log_id}/{number}": offset for number in (0, 1)},
+        regions={"*": region},
+    )

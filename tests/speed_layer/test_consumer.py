@@ -7,15 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Event
 
-import numpy as np
 import pytest
 
-from domain.batch_view import BatchView, RegionView
 from domain.live_windows import LiveWindow
 from domain.log import LAKE_READER, Entry, EntryId, Partition, Stream
 from domain.rules import Rules
 from domain.speed_policy import DEFAULT_SPEED_POLICY
-from domain.windows import EPOCH, HOUR, milliseconds
+from domain.windows import EPOCH, milliseconds
 from ingest.log_clock import ReplayClock
 from ingest.log_entry import UnreadableEntryError
 from ingest.redis_log import RedisLog
@@ -43,6 +41,7 @@ from tests.speed_layer.consuming import (
     published,
     require_as_straight,
     stopped_when,
+    view_of,
 )
 
 pytestmark = pytest.mark.redis
@@ -251,20 +250,6 @@ def test_a_list_is_as_long_as_the_merger_asks_for_and_as_usual_afterwards(
 
 
 # --- batch ---
-
-
-def view_of(log: RedisLog, version: str, frontier_hour: int, offset: int) -> BatchView:
-    hourly = np.zeros((1, 24), dtype=np.int64)
-    hourly[0, -1] = 1000
-    region = RegionView(item_ids=["batch"], hourly=hourly, residual=0, totals=hourly.sum(axis=0))
-    return BatchView(
-        version=version,
-        release=1,
-        frontier=EPOCH + frontier_hour * HOUR,
-        log_id=log.log_id,
-        offsets={f"{log.log_id}/{number}": offset for number in (0, 1)},
-        regions={"*": region},
-    )
 
 
 def test_a_view_is_used_once_the_merger_uses_it_and_by_the_next_consumer_too(

@@ -15,8 +15,7 @@ from speed_layer.store.keys import MERGED_VIEW
 from speed_layer.store.views import ViewStore
 from tests.log_entries import play
 from tests.serving.api_server import api
-from tests.speed_layer.consuming import append, consume_once
-from tests.speed_layer.test_consumer import view_of
+from tests.speed_layer.consuming import append, consume_once, view_of
 
 pytestmark = pytest.mark.redis
 
