@@ -27,7 +27,7 @@ test: browser lint type imports ## Set up, check style, types and arrows, then r
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n 2 --dist loadfile </dev/null
 
 test-fast: setup ## Only the tests that need neither Spark nor a server (under 10 s)
-	@$(BIN)/python -m pytest -m fast </dev/null
+	@$(BIN)/python -m pytest -m "fast and not law" </dev/null
 
 lint: setup ## Check style (ruff); `make fmt` mends most of it
 	@echo "lint: ruff"

@@ -29,7 +29,7 @@ SMALL_JOBS = {
 
 
 def only_fast(config: pytest.Config) -> bool:
-    return bool(config.option.markexpr == "fast")
+    return bool(config.option.markexpr in ("fast", "fast and not law"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 COLLECT = """
 import sys, pytest
-code = pytest.main(["-m", "fast", "--collect-only", "-q"])
+code = pytest.main(["-m", "fast and not law", "--collect-only", "-q"])
 print(int(code), sorted({"pyspark", "py4j"} & set(sys.modules)))
 """
 

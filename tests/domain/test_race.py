@@ -35,6 +35,7 @@ def test_no_estimate_is_too_low_and_a_place_with_another_song_is_wrong() -> None
     assert frames[-1].wrong_rows > 0
 
 
+@pytest.mark.law
 def test_the_narrower_the_sketch_the_more_places_are_wrong() -> None:
     wrong = {width: sum(Race(width, seed).result().wrong_rows for seed in range(10)) / 10 for width in MOST_WRONG}
 

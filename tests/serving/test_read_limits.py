@@ -83,6 +83,7 @@ def test_a_wide_limit_is_as_wide_as_it_says(limits: ReadLimits, clock: Clock) ->
     assert taken(limits, "key", "c", rate=1000, tries=2000) == 500
 
 
+@pytest.mark.law
 def test_readers_beyond_all_places_are_let_through_and_nobody_pays_for_another(limits: ReadLimits) -> None:
     """100,000 readers at once are more than there are places: each has its own five, or more, never less."""
     for number in range(100_000):

@@ -53,7 +53,7 @@ class Counting:
     model: LiveModel = field(init=False)
     plain: LiveModel = field(init=False)  # regions as sent, none folded into ZZ
     status: PartitionStatus | None = None
-    view: BatchView | None = None
+    handed: dict[str, tuple[BatchView, int]] = field(default_factory=dict)
     truth: Truth = field(default_factory=dict)
     unfolded: Truth = field(default_factory=dict)
 
@@ -69,17 +69,19 @@ class Counting:
             self.plain.read(play, {play.region})
 
     def certify(self, view: BatchView, own: BatchView, offset: int) -> None:
-        """Take over a view, of which `own` has the items of this partition."""
+        """Be handed a view, of which `own` has the items of this partition: it is used once the log has come to it."""
         if self.live.certified(own, offset=offset):
-            self.view = view
-            self.model.frontier = self.plain.frontier = view.frontier
-            self.model.offset = self.plain.offset = offset
+            self.handed[view.version] = (view, offset)
 
     def publish(self, **other: object) -> Said:
         changed = {(one.kind, one.region): one if one.total else None for one in self.live.changed()}
         as_of = self.live.as_of
-        hour = None if self.view is None else (self.view.frontier - EPOCH) // HOUR
-        of_view = {} if self.view is None else {"view": self.view.version, "frontier_hour": hour}
+        of_view: dict[str, object] = {}
+        if self.live.view is not None:
+            view, offset = self.handed[self.live.view]
+            of_view = {"view": view.version, "frontier_hour": (view.frontier - EPOCH) // HOUR}
+            self.model.frontier = self.plain.frontier = view.frontier
+            self.model.offset = self.plain.offset = offset
         self.status = status_of(as_of, folding=self.live.regions.folding, **of_view, **other)
         self.truth = {kind: self.model.of_window(kind, as_of) for kind in LiveWindow}
         self.unfolded = {kind: self.plain.of_window(kind, as_of) for kind in LiveWindow}

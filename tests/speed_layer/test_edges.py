@@ -91,6 +91,7 @@ def test_an_id_in_a_certified_hour_and_again_in_a_live_one_counts_once_in_the_re
     assert counts(merging, LiveWindow.DAY) == {"a": 1}
 
 
+@pytest.mark.law
 def test_when_batch_is_late_by_more_than_a_day_live_counting_has_all_of_the_day_itself() -> None:
     """The frontier stands for 30 hours: nothing of the day is missing, so nothing has to be called partial."""
     merging = Merging(2, SpeedPolicy())
