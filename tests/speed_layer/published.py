@@ -23,12 +23,19 @@ class Publishers:
 
     def __init__(self, views: Views, partitions: int = 2, policy: SpeedPolicy | None = None) -> None:
         self._views = views
-        self.parts = [Counting(policy or SpeedPolicy()) for _ in range(partitions)]
+        self._policy = policy or SpeedPolicy()
+        self._partitions = partitions
         self._cycle = 0
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Be a consumer that has just started and knows nothing."""
+        self.parts = [Counting(self._policy) for _ in range(self._partitions)]
+        self._lists: list[dict[str, bytes | None]] = [{} for _ in self.parts]
         self.again()
 
     def again(self) -> None:
-        """Take the partitions as a consumer that has just started."""
+        """Take the partitions and say all of them, as a consumer does that finds that its views are lost."""
         self._views.client.delete(*[f"lb:speed:{{{n}}}:lease" for n in range(len(self.parts))])
         store = StateStore(self._views)
         self.leases = [store.acquire(number) for number in range(len(self.parts))]
@@ -41,10 +48,12 @@ class Publishers:
             part.live.advance(plays[-1].logged)
             said = part.publish(cycle=self._cycle, **status)
             lists = {field(*name): None if one is None else encode_list(one) for name, one in said.changed.items()}
+            self._lists[number] |= lists
             lease, now = self.leases[number], said.status
             assert lease is not None
             assert now is not None
-            Publishing(self._views).publish(lease, now, lists, whole=self._whole)
+            all_or_new = self._lists[number] if self._whole else lists
+            Publishing(self._views).publish(lease, now, all_or_new, whole=self._whole)
         self._whole = False
 
 

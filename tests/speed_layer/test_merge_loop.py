@@ -14,7 +14,7 @@ from speed_layer.store.connection import Views, connect, octets
 from speed_layer.store.keys import BATCH_VIEW, CHARTS_LEASE, MERGED_VIEW, READY
 from speed_layer.store.merge_loop import WAITING, WORKING, CycleReport, run
 from speed_layer.store.publishing import Publishing
-from tests.speed_layer.merging import Counting, partition_of
+from tests.speed_layer.merging import partition_of
 from tests.speed_layer.published import AT, Publishers, job, merging, plays
 from tests.views_server import ViewsServer, views_server
 
@@ -126,8 +126,7 @@ def test_a_consumer_that_starts_over_replaces_all_that_it_had_said(server: Views
     publishers, at_work = Publishers(views), merging(server, views)
     publishers.say(plays("a", region="IN"))
     at_work.cycle()
-    publishers.parts = [Counting(SpeedPolicy()) for _ in publishers.parts]
-    publishers.again()
+    publishers.start_over()
     publishers.say(plays("z", region="DE", first=9))
     at_work.cycle()
 
