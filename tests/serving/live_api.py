@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from speed_layer.store.connection import Views, connect
 from speed_layer.store.merge_loop import Merging
 from tests.lakes import ModelLake, Play, at
 from tests.servers import LogServer, log_server
-from tests.serving.api_server import Api, api
+from tests.serving.api_server import Api, api, until
 from tests.speed_layer.published import AT, Publishers, merging, plays
 from tests.views_server import ViewsServer, views_server
 
@@ -61,6 +62,8 @@ def live_api(folder: Path, **special: Any) -> Iterator[Serving]:
         api(home, log.address, special={**special, "lake_root": lake}, views_url=server.address) as found,
     ):
         key = KeyFile(home).add("bench", (Role.READER, Role.PRODUCER), Limits(requests_per_second=1_000_000))[1]
+        with found.client(key) as client:
+            until(lambda: client.post("/v1/events").status_code != HTTPStatus.UNAUTHORIZED, "the new key is known")
         yield Serving(found, log, server, views, key, Publishers(views), merging(server, views))
 
 

@@ -133,6 +133,19 @@ def test_closed_windows_need_no_views_server_and_live_ones_no_lake(tmp_path: Pat
     assert (no_closed.status_code, no_closed.json()["code"]) == (404, "nothing_counted")
 
 
+def test_live_and_closed_charts_are_read_while_the_log_server_is_away(tmp_path: Path) -> None:
+    with live_api(tmp_path) as own:
+        own.play("a", "a", "b", region="NO")
+        until(lambda: own.counts("/v1/charts/top?region=NO&window=1h") == [("a", 2), ("b", 1)], "the chart")
+        own.log.kill()
+        until(lambda: own.get("/readyz").status_code == 503, "the log is known to be away")
+        own.play("b", "b", region="NO")
+        until(lambda: own.counts("/v1/charts/top?region=NO&window=1h") == [("b", 3), ("a", 2)], "the chart moves")
+        closed = own.get("/v1/charts/top?window=1h&region=IN&start=2026-11-14T01:00Z")
+
+    assert [(row["item_id"], row["count"]) for row in closed.json()["entries"]] == [("a/b", 3), ("ärger", 3)]
+
+
 def test_a_closed_window_follows_a_new_release(tmp_path: Path) -> None:
     """Answers are remembered by release: with the next one they are read again."""
     charts = ClosedCharts(counted_lake(tmp_path / "lake"))

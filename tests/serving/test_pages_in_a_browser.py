@@ -55,6 +55,25 @@ def test_a_chart_is_shown_and_moves_when_plays_come(serving: Serving, browser: B
         assert wrong == []
 
 
+def test_a_cache_on_the_way_answers_within_the_second_and_asks_whether_it_changed_after(
+    serving: Serving, browser: Browser
+) -> None:
+    """Chromium's own cache, which keeps what `Cache-Control` lets it keep and asks again by `ETag`."""
+    fetch = "async () => (await fetch('/v1/charts/top?window=1h&region=DE')).text()"
+    came = "() => performance.getEntriesByType('resource').filter(e => e.name.endsWith('DE')).map(e => e.transferSize)"
+    with opened(browser, f"{serving.api.url}/charts#1d/IN") as (page, _):
+        bodies = [page.evaluate(fetch), page.evaluate(fetch)]
+        page.wait_for_timeout(1100)  # longer than max-age=1, by the browser's own clock
+        bodies.append(page.evaluate(fetch))
+        sizes = page.evaluate(came)
+
+    assert len(set(bodies)) == 1
+    assert len(sizes) == 3
+    assert sizes[0] > len(bodies[0])  # headers and body
+    assert sizes[1] == 0  # no byte came: the cache had it
+    assert 0 < sizes[2] < len(bodies[0])  # a 304
+
+
 def test_window_and_region_are_chosen_and_stand_in_the_address(serving: Serving, browser: Browser) -> None:
     with opened(browser, f"{serving.api.url}/charts") as (page, wrong):
         expect(page.locator("#rows tr")).to_have_count(3)

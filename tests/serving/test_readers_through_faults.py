@@ -310,10 +310,6 @@ def moment(answer: Answer) -> datetime:
 def reading_once_ready(world: World, questions: Sequence[tuple[str, str]]) -> Iterator[Readers]:
     world.step(timedelta(seconds=1))
     until(lambda: world.serving.get("/v1/charts/top?window=1h").status_code == 200, "the first chart")
-    with world.serving.api.client(world.serving.key) as client:
-        until(
-            lambda: client.post("/v1/events").status_code != 401, "the key of fast readers is known"
-        )
     with reading(world.serving, questions) as readers:
         yield readers
 

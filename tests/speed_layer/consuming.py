@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from domain.batch_view import BatchView, RegionView
-from domain.clock import utc_now
+from domain.clock import Clock, utc_now
 from domain.live_windows import LiveWindow
 from domain.log import Entry, Partition, Stream
 from domain.rules import Rules
@@ -60,6 +60,7 @@ def consumer_job(
     tell: Told,
     once: bool = True,
     lease_ms: int = LEASE_MS,
+    clock: Clock = utc_now,
     **others: Any,
 ) -> ConsumerJob:
     """A consumer with other policy, rules or decode than usual if they are given."""
@@ -76,7 +77,7 @@ def consumer_job(
         views=ViewStore(views),
         partition_of=lambda number: partial(partition_numbers, partitions=number),
         state_file=folder / "run" / "speed.json",
-        clock=utc_now,
+        clock=clock,
         publish_seconds=0.05,
         checkpoint_seconds=0.2,
         once=once,

@@ -45,28 +45,19 @@ def status_of(as_of: datetime, **other: object) -> PartitionStatus:
 
 
 @dataclass
-class Counting:
-    """One partition, the same said plainly, and both as of when it published last."""
+class Saying:
+    """One partition that counts for real, and what it says of itself."""
 
     policy: SpeedPolicy
     live: LivePartition = field(init=False)
-    model: LiveModel = field(init=False)
-    plain: LiveModel = field(init=False)  # regions as sent, none folded into ZZ
     status: PartitionStatus | None = None
     handed: dict[str, tuple[BatchView, int]] = field(default_factory=dict)
-    truth: Truth = field(default_factory=dict)
-    unfolded: Truth = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.live = LivePartition(self.policy)
-        self.model = LiveModel(self.policy, Rules())
-        self.plain = LiveModel(self.policy, Rules())
 
     def read(self, plays: Sequence[Played]) -> None:
         self.live.count(batch_of(plays))
-        for play in plays:
-            self.model.read(play, self.live.regions.names)
-            self.plain.read(play, {play.region})
 
     def certify(self, view: BatchView, own: BatchView, offset: int) -> None:
         """Be handed a view, of which `own` has the items of this partition: it is used once the log has come to it."""
@@ -75,17 +66,43 @@ class Counting:
 
     def publish(self, **other: object) -> Said:
         changed = {(one.kind, one.region): one if one.total else None for one in self.live.changed()}
-        as_of = self.live.as_of
         of_view: dict[str, object] = {}
         if self.live.view is not None:
-            view, offset = self.handed[self.live.view]
+            view, _ = self.handed[self.live.view]
             of_view = {"view": view.version, "frontier_hour": (view.frontier - EPOCH) // HOUR}
+        self.status = status_of(self.live.as_of, folding=self.live.regions.folding, **of_view, **other)
+        return Said(status=self.status, changed=changed)
+
+
+@dataclass
+class Counting(Saying):
+    """The same said plainly too, and both as of when it published last."""
+
+    model: LiveModel = field(init=False)
+    plain: LiveModel = field(init=False)  # regions as sent, none folded into ZZ
+    truth: Truth = field(default_factory=dict)
+    unfolded: Truth = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.model = LiveModel(self.policy, Rules())
+        self.plain = LiveModel(self.policy, Rules())
+
+    def read(self, plays: Sequence[Played]) -> None:
+        super().read(plays)
+        for play in plays:
+            self.model.read(play, self.live.regions.names)
+            self.plain.read(play, {play.region})
+
+    def publish(self, **other: object) -> Said:
+        found = super().publish(**other)
+        if self.live.view is not None:
+            view, offset = self.handed[self.live.view]
             self.model.frontier = self.plain.frontier = view.frontier
             self.model.offset = self.plain.offset = offset
-        self.status = status_of(as_of, folding=self.live.regions.folding, **of_view, **other)
-        self.truth = {kind: self.model.of_window(kind, as_of) for kind in LiveWindow}
-        self.unfolded = {kind: self.plain.of_window(kind, as_of) for kind in LiveWindow}
-        return Said(status=self.status, changed=changed)
+        self.truth = {kind: self.model.of_window(kind, self.live.as_of) for kind in LiveWindow}
+        self.unfolded = {kind: self.plain.of_window(kind, self.live.as_of) for kind in LiveWindow}
+        return found
 
 
 class Merging:

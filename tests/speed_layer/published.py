@@ -12,7 +12,7 @@ from speed_layer.store.merge_loop import MergeJob, Merging
 from speed_layer.store.publishing import Publishing
 from speed_layer.store.state import StateStore
 from tests.speed_layer.live_model import START, Played
-from tests.speed_layer.merging import Counting, partition_of
+from tests.speed_layer.merging import Saying, partition_of
 from tests.views_server import ViewsServer
 
 AT = START + timedelta(seconds=1)  # not where a window of 10 seconds ends
@@ -30,7 +30,7 @@ class Publishers:
 
     def start_over(self) -> None:
         """Be a consumer that has just started and knows nothing."""
-        self.parts = [Counting(self._policy) for _ in range(self._partitions)]
+        self.parts = [Saying(self._policy) for _ in range(self._partitions)]
         self._lists: list[dict[str, bytes | None]] = [{} for _ in self.parts]
         self.again()
 

@@ -3,17 +3,18 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
 
 import pytest
 
+from domain.clock import utc_now
 from domain.live_windows import LiveWindow
 from domain.log import LAKE_READER, Entry, EntryId, Partition, Stream
 from domain.rules import Rules
 from domain.speed_policy import DEFAULT_SPEED_POLICY
-from domain.windows import EPOCH, milliseconds
+from domain.windows import EPOCH, HOUR, milliseconds
 from ingest.log_clock import ReplayClock
 from ingest.log_entry import UnreadableEntryError
 from ingest.redis_log import RedisLog
@@ -130,6 +131,22 @@ def test_an_idle_partition_has_the_time_of_the_log(log: RedisLog, views: Views, 
     assert idle.position == -1
     assert idle.as_of_ms >= before
     assert other.as_of_ms >= before
+
+
+def test_what_is_counted_does_not_depend_on_the_clock_of_the_consumers_machine(
+    log: RedisLog, views: Views, tmp_path: Path
+) -> None:
+    entries = fill(log)
+    for number, wrong in enumerate((-HOUR, HOUR)):
+        now = log.now()
+        consume_once(log.address, views, tmp_path, clock=lambda wrong=wrong: utc_now() + wrong)
+
+        require_as_straight(views, entries)
+        status = published(views, 0)[0]
+        assert abs(status.as_of_ms - milliseconds(now)) < 60_000
+        written_at = json.loads((tmp_path / "run" / "speed.json").read_bytes())["written_at"]
+        assert abs(datetime.fromisoformat(written_at) - utc_now()) > HOUR / 2
+        entries = joined(entries, fill(log, f"more{number}"))
 
 
 def test_a_partition_that_cannot_be_read_stalls_alone(log: RedisLog, views: Views, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What the merger says in known cases, and when partitions do not keep step."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 from random import Random
 
@@ -103,6 +104,34 @@ def test_a_stalled_partition_is_named_and_its_moment_is_the_answers() -> None:
     assert chart is not None
     assert [row.item_id for row in chart.top.rows] == ["a", "b"]
     assert chart.body(moment, region="*", n=10)["exact"] is False
+
+
+def test_a_hot_item_whose_partition_falls_behind_is_named_never_overstated_and_true_in_the_end() -> None:
+    """Half of all plays are of one item, whose partition reads 6 of the 10 that come each second, and later all that was left."""
+    merging, slow = Merging(2, SpeedPolicy()), partition_of("hot", 2)
+    items = ["hot", next(item for item in ITEMS if partition_of(item, 2) != slow)]
+    unread: list[list[Played]] = [[], []]
+    sent: Counter[str] = Counter()
+    lagging = 0
+    for second in range(60):
+        logged = START + second * SECOND
+        for item in items * 10:
+            unread[partition_of(item, 2)].append(Played(sent.total(), logged, sent.total(), item, "IN", logged))
+            sent[item] += 1
+        for number, part in enumerate(merging.parts):
+            size = 6 if number == slow and second < 50 else len(unread[number])
+            part.read(unread[number][:size])
+            del unread[number][:size]
+        merging.cycle()
+        moment, chart = merging.moments[LiveWindow.HOUR], merging.charts[LiveWindow.HOUR, "*"]
+        is_behind = logged - merging.parts[slow].live.as_of > MOST_LAG
+        assert [(one.partition, one.lack) for one in moment.partial] == [(slow, Lack.LAGGING)] * is_behind
+        assert all(row.lower <= sent[row.item_id] for row in chart.top.rows)
+        lagging += is_behind
+    assert lagging > 10
+    assert [(row.item_id, row.lower, row.upper) for row in chart.top.rows] == [
+        (item, sent[item], sent[item]) for item in sorted(sent, key=str.encode)
+    ]
 
 
 def test_a_partition_whose_span_is_over_is_left_out_and_comes_back() -> None:
