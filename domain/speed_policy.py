@@ -3,12 +3,22 @@
 import hashlib
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Self
 
 from domain.live_windows import MINUTE, TEN_SECONDS
 from domain.sketches.shape import Shapes, SketchShape
 from domain.windows import HOUR
 
-_SHAPES = Shapes(SketchShape(width=4096, head=1024), SketchShape(width=1024, head=256))
+_WIDTH = 4096
+_SHARE = 4  # a region sees fewer events than `*`, and a head has fewer entries than a sketch has columns
+
+
+def _shapes(width: int) -> Shapes:
+    region = width // _SHARE
+    return Shapes(SketchShape(width=width, head=width // _SHARE), SketchShape(width=region, head=region // _SHARE))
+
+
+_SHAPES_OF_MINUTES = _shapes(_WIDTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +38,8 @@ class SpeedPolicy:
         list_size: Rows of a partition's list.
     """
 
-    minutes: Shapes = _SHAPES
-    hour_heads: tuple[int, int] = (4096, 1024)
+    minutes: Shapes = _SHAPES_OF_MINUTES
+    hour_heads: tuple[int, int] = (_WIDTH, _WIDTH // _SHARE)
     regions: int = 200
     retry_window: timedelta = timedelta(minutes=15)
     ahead: timedelta = timedelta(minutes=6)
@@ -50,6 +60,16 @@ class SpeedPolicy:
         if any(span % MINUTE or span < timedelta(0) for span in whole):
             message = "retry_window, ahead, grace, fine and coarse are whole minutes"
             raise ValueError(message)
+
+    @classmethod
+    def of_size(cls, *, regions: int, width: int) -> Self:
+        """Return the policy whose sketches of all regions have `width` columns: memory is in proportion to both.
+
+        Args:
+            regions: Most with buckets of their own.
+            width: A power of two, at least 256; sketches of a region have a quarter, heads a quarter of their sketch.
+        """
+        return cls(regions=regions, minutes=_shapes(width), hour_heads=(width, width // _SHARE))
 
     @property
     def hours(self) -> Shapes:

@@ -18,7 +18,6 @@ from speed_layer.store.view_codec import ViewMeta
 from speed_layer.store.views import ViewStore
 
 LOCK = "live views"
-_LIMITS = ViewLimits(regions=DEFAULT_SPEED_POLICY.regions)
 LONG_BEHIND = DEFAULT_SPEED_POLICY.hours_kept * HOUR  # live buckets reach no further back
 
 
@@ -75,7 +74,7 @@ def publish(
             found = store.in_force(of.release.release, of.release.frontier, of.log_id)
             if found is not None:
                 return _published(found, is_new=False, now=settings.clock())
-            view = batch_view(reader, of, limits=_LIMITS, on_step=on_step)
+            view = batch_view(reader, of, limits=ViewLimits(regions=settings.live_regions), on_step=on_step)
             on_step("publish")
             return _published(store.write(view, back=back), is_new=True, now=settings.clock())
 

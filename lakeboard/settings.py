@@ -14,6 +14,7 @@ from domain.clock import utc_now
 from domain.errors import BadRequestError
 from domain.policy import DEFAULT_POLICY, Policy
 from domain.rules import Rules
+from domain.speed_policy import DEFAULT_SPEED_POLICY, SpeedPolicy
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock, ReplayClock
 from lakeboard import setting_kinds as kinds
 from lakeboard.replay import replay_clock, replay_text
@@ -70,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         commit_seconds: How often the lake writer commits.
         commit_rows: Events after which it commits earlier.
         checkpoint_seconds: How often the live counting stores its state.
+        live_regions: Most regions that are counted live by themselves.
+        live_width: Cells a row of the sketches of all regions together; a region's have a quarter of it.
         hourly: Whether `lakeboard up` recounts and publishes each hour by itself.
         demo: Whether `lakeboard up` sends made-up plays to itself.
         search_path: PATH, where programs are looked for last; not a setting.
@@ -99,6 +102,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     commit_seconds: kinds.Seconds = 30.0
     commit_rows: kinds.Rows = 200_000
     checkpoint_seconds: kinds.Seconds = 10.0
+    live_regions: kinds.LiveRegions = DEFAULT_SPEED_POLICY.regions
+    live_width: kinds.LiveWidth = 4096
     hourly: kinds.YesOrNo = True
     demo: kinds.YesOrNo = False
     search_path: str = ""
@@ -167,6 +172,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def policy(self) -> Policy:
         """The numbers that all parts agree on."""
         return DEFAULT_POLICY
+
+    @property
+    def speed_policy(self) -> SpeedPolicy:
+        """The bounds of live counting."""
+        return SpeedPolicy.of_size(regions=self.live_regions, width=self.live_width)
 
     def clock(self) -> datetime:
         """Tell the present moment, UTC; in a replay stack that of its clock."""

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import click
 
 from domain.capacity import Load, PartSize, bucket_sizes
-from domain.speed_policy import DEFAULT_SPEED_POLICY
+from domain.speed_policy import SpeedPolicy
 from lakeboard.commands.reading import print_json, print_table
 
 _COLUMNS = ["part", "buckets", "MiB at most", "MiB at any load"]
 _MIB = 1 << 20
 
 
-def show_capacity(load: Load, *, as_json: bool) -> None:
+def show_capacity(policy: SpeedPolicy, load: Load, *, as_json: bool) -> None:
     """Print what live counting takes at most under a load."""
-    sizes = bucket_sizes(DEFAULT_SPEED_POLICY, load)
+    sizes = bucket_sizes(policy, load)
     if as_json:
         print_json([{"part": s.part, "buckets": s.buckets, "bytes": s.size_bytes, "ceiling_bytes": s.ceiling_bytes}
                     for s in sizes])  # fmt: skip

@@ -28,19 +28,22 @@ Examples:
 @click.option(
     "--rate", type=click.IntRange(1), default=10_000, show_default=True, help="Plays a second, for --capacity."
 )
-@click.option("--regions", type=click.IntRange(1, 100_000), default=200, show_default=True, help="For --capacity.")
+@click.option("--regions", type=click.IntRange(1, 10_000), help="For --capacity.  [default: the setting live_regions]")
 @click.option("--partitions", type=click.IntRange(1, 1024), default=8, show_default=True, help="For --capacity.")
 @JSON_OPTION
 @click.pass_context
 def doctor_command(
-    context: click.Context, *, capacity: bool, rate: int, regions: int, partitions: int, as_json: bool
+    context: click.Context, *, capacity: bool, rate: int, regions: int | None, partitions: int, as_json: bool
 ) -> None:
     """Say what is installed and what the lake is like, what is missing, and what to do.
 
     Changes nothing and starts no Spark. Exits with 1 when there is a problem; a warning is none.
     """
     if capacity:
-        return show_capacity(Load(plays_per_second=rate, regions=regions, partitions=partitions), as_json=as_json)
+        settings: Settings = context.obj
+        most = settings.live_regions if regions is None else regions
+        load = Load(plays_per_second=rate, regions=most, partitions=partitions)
+        return show_capacity(settings.speed_policy, load, as_json=as_json)
     checks = examined(context.obj)
     if as_json:
         print_json([{"check": c.name, "state": c.state.value, "found": c.found, "next": c.step} for c in checks])

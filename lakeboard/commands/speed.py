@@ -28,8 +28,7 @@ def speed_command(settings: Settings, /, *, log_address: str | None, views_addre
 
     What it does stands on stderr as JSON lines, and how it is in run/speed.json of LAKEBOARD_HOME.
     """
-    from domain.speed_policy import DEFAULT_SPEED_POLICY  # noqa: PLC0415  with the next ones: not for `--help`
-    from ingest.redis_log import RedisLog  # noqa: PLC0415
+    from ingest.redis_log import RedisLog  # noqa: PLC0415  with the next ones: not for `--help`
     from lakeboard.live.decode import partition_numbers, play_batch  # noqa: PLC0415
     from speed_layer.consumer import ConsumerJob, run  # noqa: PLC0415
     from speed_layer.consumer_partition import Tools  # noqa: PLC0415
@@ -44,7 +43,7 @@ def speed_command(settings: Settings, /, *, log_address: str | None, views_addre
             leases=StateStore(views),
             lists=Publishing(views),
             decode=play_batch,
-            policy=DEFAULT_SPEED_POLICY,
+            policy=settings.speed_policy,
             rules=settings.rules(),
             tell=json_lines("speed").info,
         )

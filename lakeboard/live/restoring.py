@@ -20,7 +20,7 @@ from domain.errors import LakeboardError
 from domain.live_windows import LiveWindow
 from domain.log import EntryId, Partition, Stream
 from domain.rules import Rules
-from domain.speed_policy import DEFAULT_SPEED_POLICY, SpeedPolicy
+from domain.speed_policy import SpeedPolicy
 from domain.windows import EPOCH, milliseconds
 from ingest.read_batch_view import ReleaseBehindLogError
 from ingest.read_log_plays import had_another_log, log_positions, plays_of_log
@@ -172,11 +172,11 @@ def restore(
         log.commit_offsets(PIN, ends, lease=_PINNED)
         at_end.callback(log.commit_offsets, PIN, {}, lease=_PINNED_AFTER)  # until the consumer has come by
         view, why_not = _published(settings, views, log.log_id, on_step, on_wait)
-        since = _since(log.now(), view, DEFAULT_SPEED_POLICY)
+        since = _since(log.now(), view, settings.speed_policy)
         rebuild = _Rebuild(
             store=StateStore(views),
             views=views,
-            policy=DEFAULT_SPEED_POLICY,
+            policy=settings.speed_policy,
             rules=settings.rules(),
             log_id=log.log_id,
             view=view,

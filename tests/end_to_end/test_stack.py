@@ -6,12 +6,15 @@ import re
 import signal
 import stat
 import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from domain.clock import utc_now
+from domain.live_windows import MINUTE
 from tests.stacks import FAST_COMMITS, LAKEBOARD, Stack, free_port, running_stack, until
 
 pytestmark = pytest.mark.e2e
@@ -187,6 +190,32 @@ def test_a_bad_clock_is_one_sentence(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "write START,SPEED, such as" in result.stderr
+
+
+def test_a_chart_moves_while_generated_plays_are_sent_and_has_all_of_them_in_the_end(stack: Stack) -> None:
+    def indian() -> int:
+        curl = ["curl", "-sf", f"{stack.url}/v1/charts/top?window=1h&region=IN&n=10"]
+        return int(json.loads(subprocess.run(curl, capture_output=True, check=True).stdout)["total"])
+
+    environment = stack.environment | {"LAKEBOARD_PORT": str(stack.port)}
+    a_minute_ago = f"{utc_now() - MINUTE:%Y-%m-%dT%H:%M:%SZ}"
+    pipeline = (
+        f"{LAKEBOARD} generate --events 3000 --regions IN --start {a_minute_ago} --days 0.0005 -o - --format jsonl"
+        f" | {LAKEBOARD} send - --url {stack.url} --format jsonl"
+        " --id event_id --item item_id --time event_time --region region --rate 500 --batch 50"
+    )
+    before, seen = indian(), set[int]()
+    with subprocess.Popen(
+        ["bash", "-o", "pipefail", "-c", pipeline], env=environment, stderr=subprocess.PIPE
+    ) as sending:
+        while sending.poll() is None:
+            seen.add(indian())
+            time.sleep(0.1)
+        assert sending.returncode == 0, sending.stderr and sending.stderr.read()
+    until(lambda: indian() == before + 3000, "all plays are in the chart", 10)
+
+    assert len(seen) >= 4  # it took 6 s, and moves each second
+    assert min(seen) < before + 1500
 
 
 def test_the_feed_moves_the_charts_until_it_is_asked_to_end(stack: Stack) -> None:

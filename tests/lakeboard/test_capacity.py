@@ -8,12 +8,13 @@ from click.testing import CliRunner
 from domain.capacity import Load, bucket_sizes
 from domain.speed_policy import DEFAULT_SPEED_POLICY
 from lakeboard.cli import cli
+from lakeboard.settings import Settings
 
 pytestmark = pytest.mark.fast
 
 
 def said(*arguments: str) -> str:
-    result = CliRunner().invoke(cli, ["doctor", "--capacity", *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["doctor", "--capacity", *arguments], obj=Settings.load(), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -34,8 +35,20 @@ def test_it_says_for_a_load_what_each_part_takes_at_most_and_all_together() -> N
 
 def test_a_busier_service_takes_more_and_a_load_that_cannot_be_is_refused() -> None:
     quiet, busy = (sum(one["bytes"] for one in json.loads(said("--json", "--rate", rate))) for rate in ("10", "10000"))
-    refused = CliRunner().invoke(cli, ["doctor", "--capacity", "--partitions", "0"])
+    refused = CliRunner().invoke(cli, ["doctor", "--capacity", "--partitions", "0"], obj=Settings.load())
 
     assert 0 < quiet < busy
     assert refused.exit_code == 2
     assert "0 is not in the range 1<=x<=1024" in refused.output
+
+
+def test_settings_bound_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def most(**settings: str) -> int:
+        for name, value in settings.items():
+            monkeypatch.setenv(f"LAKEBOARD_{name}", value)
+        parts = json.loads(said("--json"))
+        return sum(part["ceiling_bytes"] for part in parts if part["ceiling_bytes"] is not None)
+
+    plain = most()
+    assert 1.9 < most(LIVE_WIDTH="8192") / plain < 2.1
+    assert most(LIVE_WIDTH="8192", LIVE_REGIONS="20") < plain / 3

@@ -35,6 +35,8 @@ OTHER: dict[str, tuple[str, object]] = {
     "commit_seconds": ("2.5", 2.5),
     "commit_rows": ("1000", 1000),
     "checkpoint_seconds": ("2.5", 2.5),
+    "live_regions": ("50", 50),
+    "live_width": ("8192", 8192),
     "hourly": ("false", False),
     "demo": ("true", True),
 }
@@ -81,6 +83,8 @@ def test_without_file_and_variables_everything_is_as_documented() -> None:
         commit_seconds=30.0,
         commit_rows=200_000,
         checkpoint_seconds=10.0,
+        live_regions=200,
+        live_width=4096,
         search_path="",
         replay=None,
     )

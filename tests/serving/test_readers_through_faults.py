@@ -8,32 +8,26 @@ import http.client
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from domain.batch_view import BatchView
+from domain.live_windows import MINUTE
 from domain.sketches.shape import Shapes, SketchShape
 from domain.speed_policy import SpeedPolicy
-from domain.windows import EPOCH, HOUR
-from speed_layer.store.keys import BATCH_VIEW, CHARTS_LEASE
-from speed_layer.store.merge_loop import Merging
+from domain.windows import HOUR
+from speed_layer.store.keys import BATCH_VIEW
 from speed_layer.store.view_codec import encode_view
-from speed_layer.store.views import ViewStore
 from tests.serving.api_server import until
-from tests.serving.live_api import Serving, live_api
-from tests.speed_layer.live_model import Played, view_of
-from tests.speed_layer.merging import partition_of
-from tests.speed_layer.published import Publishers, merging
-from tests.views_server import ViewsServer
+from tests.serving.live_api import Serving
+from tests.serving.live_world import ROWS, Answer, Event, World, as_of, hour_of, live_world
 
 pytestmark = pytest.mark.redis
 
@@ -46,8 +40,7 @@ NARROW = SpeedPolicy(
 ITEMS = [f"song {number}" for number in range(40)]
 REGIONS = ("IN", "DE")
 QUESTIONS = [(window, region) for window in ("1m", "1h", "1d") for region in ("*", "IN")]
-TIMES = ("window_start", "window_end", "as_of")
-Answer = Mapping[str, Any]
+SECOND = timedelta(seconds=1)
 
 
 # --- readers ---
@@ -70,7 +63,7 @@ class Readers:
         tag: str | None = None
         while not self.ended.is_set():
             headers = {"Authorization": f"Bearer {self.serving.key}"}
-            connection.request("GET", f"/v1/charts/top?window={window}&region={region}&n=100", headers=headers)
+            connection.request("GET", f"/v1/charts/top?window={window}&region={region}&n={ROWS}", headers=headers)
             answer = connection.getresponse()
             body = answer.read()
             self.reads += 1
@@ -105,116 +98,43 @@ def reading(serving: Serving, questions: Sequence[tuple[str, str]]) -> Iterator[
     assert failed == []
 
 
-# --- what is counted ---
+# --- what is played ---
 
 
 @dataclass
-class World:
-    """A log whose time moves on, partitions that count it, batch, and a merger."""
+class Players:
+    """Made-up plays of a world whose favourites change."""
 
-    serving: Serving
-    publishers: Publishers
-    merging: Merging
-    random: Random
+    world: World
+    random: Random = field(default_factory=lambda: Random(7))
     now: datetime = START
-    plays: list[Played] = field(default_factory=list)
-    unread: list[tuple[datetime, int]] = field(default_factory=list)  # log time, and how many plays by then
-    counted: dict[str, int] = field(default_factory=dict)  # the same that live counting has read, by `as_of`
-    views: list[BatchView] = field(default_factory=list)
 
-    @property
-    def store(self) -> ViewStore:
-        return ViewStore(self.serving.views)
+    def write(self, forward: timedelta, *, late: int = 0) -> None:
+        """Let plays come into the log after a while, a few of them late by a minute or by this many."""
+        self.now += forward
+        favourite = len(self.world.plays) // 120
+        events = []
+        for _ in range(12):
+            place = min(self.random.randrange(40), self.random.randrange(40))
+            happened = self.now - timedelta(minutes=self.random.choice([0, 0, 0, 1, late]))
+            events.append(Event(ITEMS[(favourite + place) % 40], self.random.choice(REGIONS), happened))
+        self.world.write(self.now, events)
 
     def step(self, forward: timedelta, *, late: int = 0) -> None:
-        """Let plays come into the log, count them and merge."""
+        """The same, and count them and merge."""
         self.write(forward, late=late)
-        self.catch_up()
+        self.world.catch_up()
 
-    def catch_up(self) -> None:
-        """Count what came, a moment after the other, and merge."""
-        while self.unread:
-            now, end = self.unread.pop(0)
-            self.publishers.say(self.plays[max(self.counted.values(), default=0) : end])
-            self.counted[now.isoformat()] = end
-            self.merging.cycle()
-
-    def write(self, forward: timedelta, plays: int = 12, *, late: int = 0) -> None:
-        """Let plays come into the log, a few of them late by a minute or by this many."""
-        self.now += forward
-        favourite = len(self.plays) // 120 % len(ITEMS)
-        for _ in range(plays):
-            place = min(self.random.randrange(40), self.random.randrange(40))
-            item = ITEMS[(favourite + place) % len(ITEMS)]
-            happened = self.now - timedelta(minutes=self.random.choice([0, 0, 0, 1, late]))
-            number, region = len(self.plays), self.random.choice(REGIONS)
-            self.plays.append(Played(number, self.now, number, item, region, happened))
-        self.unread.append((self.now, len(self.plays)))
-
-    def view(self, frontier: datetime) -> BatchView:
-        """What batch finds that has read all of the log."""
-        parts = self.publishers.parts
-        sent = [(play, partition_of(play.item, len(parts))) for play in self.plays]
-        offsets = {number: max(play.version for play, of in sent if of == number) for number in range(len(parts))}
-        version = f"v{len(self.views)}"
-        found = replace(view_of(sent, frontier, offsets, most=1000, version=version), release=len(self.views) + 1)
-        self.views.append(found)
-        return found
-
-    def hand_over(self, number: int) -> None:
-        """Let a partition take the newest view."""
-        parts, view = self.publishers.parts, self.views[-1]
-        own = view.split(lambda items: [partition_of(item, len(parts)) for item in items], len(parts))[number]
-        parts[number].certify(view, own, view.offset("log", number))
+    def steps(self, number: int, forward: timedelta) -> None:
+        for _ in range(number):
+            self.step(forward)
 
     def publish(self, frontier: datetime) -> None:
         """Put a view in force; partitions take it one after the other, and time goes on between."""
-        self.store.write(self.view(frontier))
-        self.merging.cycle()
-        for number in range(len(self.publishers.parts)):
-            self.hand_over(number)
+        self.world.publish(frontier)
+        for number in range(len(self.world.publishers.parts)):
+            self.world.hand_over(number)
             self.step(timedelta(seconds=10))
-
-    def truth(self, answer: Answer) -> Counter[str]:
-        """Plays of the very window and region of an answer, of those that were counted at its moment."""
-        start, end, as_of = (datetime.fromisoformat(answer[name]) for name in TIMES)
-        return Counter(
-            play.item
-            for play in self.plays[: self.counted[as_of.isoformat()]]
-            if start <= play.at < end and answer["region"] in ("*", play.region)
-        )
-
-
-@contextmanager
-def world(folder: Path, policy: SpeedPolicy | None = None) -> Iterator[World]:
-    policy = policy or SpeedPolicy()
-    with live_api(folder) as serving:
-        publishers = Publishers(serving.views, policy=policy)
-        yield World(serving, publishers, new_merger(serving.server, serving, policy), Random(7))
-
-
-def new_merger(server: ViewsServer, serving: Serving, policy: SpeedPolicy) -> Merging:
-    serving.views.client.delete(CHARTS_LEASE)
-    return merging(
-        server, serving.views, list_size=policy.list_size, load_view=lambda v, version: ViewStore(v).load(version)
-    )
-
-
-def hour_of(moment: datetime) -> datetime:
-    return EPOCH + (moment - EPOCH) // HOUR * HOUR
-
-
-def require_true(world: World, answer: Answer) -> None:
-    """Hold an answer against the plays: never too many, none missing unless it says so, and all when it is exact."""
-    truth = world.truth(answer)
-    rows = {row["item_id"]: (row["lower"], row["upper"]) for row in answer["entries"]}
-    assert all(lower <= truth[item] for item, (lower, _) in rows.items()), answer
-    if "partial" not in answer:
-        missed = {item: (0, answer["missed_max"]) for item in truth.keys() - rows.keys()}
-        assert all(truth[item] <= upper for item, (_, upper) in (rows | missed).items()), answer
-    if answer["exact"]:
-        assert rows == {item: (count, count) for item, count in truth.items()}, answer
-        assert answer["total"] == truth.total()
 
 
 def swaps(before: Answer, after: Answer) -> list[tuple[str, str]]:
@@ -229,66 +149,57 @@ def swaps(before: Answer, after: Answer) -> list[tuple[str, str]]:
 
 
 def test_readers_see_the_truth_of_one_moment_whatever_batch_does(tmp_path: Path) -> None:
-    with world(tmp_path) as at_work, reading_once_ready(at_work, QUESTIONS) as readers:
-        for _ in range(100):  # batch stands still for more than three hours
-            at_work.step(timedelta(minutes=2))
-        at_work.publish(hour_of(at_work.now) - HOUR)
-        at_work.store.write(replace(at_work.views[-1], version="again"))  # the same release: nothing changes
-        at_work.step(timedelta(seconds=10), late=150)
-        at_work.publish(at_work.views[-1].frontier)  # with late plays of hours that were certified already
-        killed_while_publishing(at_work)
+    with live_world(tmp_path) as world, players_and_readers(world, QUESTIONS) as (players, readers):
+        players.steps(100, 2 * MINUTE)  # batch stands still for more than three hours
+        players.publish(hour_of(players.now) - HOUR)
+        world.store.write(replace(world.views[-1], version="again"))  # the same release: nothing changes
+        players.step(10 * SECOND, late=150)
+        players.publish(world.views[-1].frontier)  # with late plays of hours that were certified already
+        killed_while_publishing(world)
         for _ in range(40):
-            at_work.write(timedelta(minutes=2))
-        at_work.publish(hour_of(at_work.now) - HOUR)  # of hours to which live counting has yet to come
-        at_work.step(timedelta(minutes=11))
-        at_work.publish(hour_of(at_work.now))
-        newest = at_work.now
-        until(lambda: all(seen and moment(seen[-1]) >= newest for seen in readers.answers), "readers see the end")
+            players.write(2 * MINUTE)
+        players.publish(hour_of(players.now) - HOUR)  # of hours to which live counting has yet to come
+        players.step(11 * MINUTE)
+        players.publish(hour_of(players.now))
+        wait_for(readers, players.now)
 
     answers = [answer for seen in readers.answers for answer in seen]
     for answer in answers:
-        require_true(at_work, answer)
+        world.require_true(answer)
     assert not any("partial" in answer for answer in answers)
     assert sum(answer["exact"] for answer in answers) > 0.8 * len(answers)
     assert readers.refusals == {}
-    assert {answer["frontier"] for answer in readers.answers[4]} >= {
-        None, *(f"{view.frontier:%Y-%m-%dT%H:%M:%SZ}" for view in at_work.views if view.version != "killed")
-    }  # fmt: skip
+    frontiers = {f"{view.frontier:%Y-%m-%dT%H:%M:%SZ}" for view in world.views}
+    assert {answer["frontier"] for answer in readers.answers[4]} == {None, *frontiers}
     for seen in readers.answers:
-        assert all(moment(one) <= moment(next_) for one, next_ in pairwise(seen)), "an answer went back"
+        assert all(as_of(one) <= as_of(other) for one, other in pairwise(seen)), "an answer went back"
     assert readers.reads > 1000
 
 
 def test_views_that_are_lost_come_back_and_no_reader_sees_less_than_the_truth_as_whole(tmp_path: Path) -> None:
-    with world(tmp_path) as at_work, reading_once_ready(at_work, QUESTIONS) as readers:
-        for _ in range(70):
-            at_work.step(timedelta(minutes=1))
-        at_work.publish(hour_of(at_work.now))
-        lost_at = at_work.now
+    with live_world(tmp_path) as world, players_and_readers(world, QUESTIONS) as (players, readers):
+        players.steps(70, MINUTE)
+        players.publish(hour_of(players.now))
+        lost_at = players.now
         for _ in range(3):
-            at_work.serving.views.client.flushall()
-            at_work.publishers.again()
-            at_work.merging = new_merger(at_work.serving.server, at_work.serving, SpeedPolicy())
-            for _ in range(5):
-                at_work.step(timedelta(seconds=20))
-            at_work.store.write(at_work.views[-1])  # as `lakeboard restore` does
-            for _ in range(5):
-                at_work.step(timedelta(seconds=20))
-        newest = at_work.now
-        until(lambda: all(seen and moment(seen[-1]) >= newest for seen in readers.answers), "readers see the end")
+            world.lose_views()
+            players.steps(5, 20 * SECOND)
+            world.store.write(world.views[-1])  # as `lakeboard restore` does
+            players.steps(5, 20 * SECOND)
+        wait_for(readers, players.now)
 
     for seen in readers.answers:
         for answer in seen:
-            require_true(at_work, answer)
+            world.require_true(answer)
         assert "partial" not in seen[-1]
-        assert moment(seen[0]) < lost_at
+        assert as_of(seen[0]) < lost_at
     assert readers.refusals.keys() <= {"charts_not_ready"}
 
 
 def test_in_10_000_reads_no_two_rows_change_places_unless_a_lower_bound_changes(tmp_path: Path) -> None:
-    with world(tmp_path, NARROW) as at_work, reading_once_ready(at_work, QUESTIONS[:4]) as readers:
+    with live_world(tmp_path, NARROW) as world, players_and_readers(world, QUESTIONS[:4]) as (players, readers):
         while readers.reads < 10_000:
-            at_work.step(timedelta(seconds=5))
+            players.step(5 * SECOND)
 
     moved = 0
     for seen in readers.answers:
@@ -296,27 +207,25 @@ def test_in_10_000_reads_no_two_rows_change_places_unless_a_lower_bound_changes(
             assert swaps(before, after) == []
             moved += [row["item_id"] for row in before["entries"]] != [row["item_id"] for row in after["entries"]]
         for answer in seen:
-            truth = at_work.truth(answer)
-            assert all(row["lower"] <= truth[row["item_id"]] <= row["upper"] for row in answer["entries"])
+            world.require_true(answer)
     assert moved > 100
     assert any(row["lower"] < row["upper"] for seen in readers.answers for row in seen[-1]["entries"])
 
 
-def moment(answer: Answer) -> datetime:
-    return datetime.fromisoformat(answer["as_of"])
-
-
 @contextmanager
-def reading_once_ready(world: World, questions: Sequence[tuple[str, str]]) -> Iterator[Readers]:
-    world.step(timedelta(seconds=1))
+def players_and_readers(world: World, questions: Sequence[tuple[str, str]]) -> Iterator[tuple[Players, Readers]]:
+    players = Players(world)
+    players.step(SECOND)
     until(lambda: world.serving.get("/v1/charts/top?window=1h").status_code == 200, "the first chart")
     with reading(world.serving, questions) as readers:
-        yield readers
+        yield players, readers
+
+
+def wait_for(readers: Readers, moment: datetime) -> None:
+    until(lambda: all(seen and as_of(seen[-1]) >= moment for seen in readers.answers), f"readers see {moment}")
 
 
 def killed_while_publishing(world: World) -> None:
     """Leave what a publisher leaves that was killed before it put its view in force."""
-    left = encode_view(replace(world.views[-1], version="killed", release=len(world.views) + 1))
-    world.store._write(left)
+    world.store._write(encode_view(replace(world.views[-1], version="killed", release=len(world.views) + 1)))
     assert world.serving.views.client.get(BATCH_VIEW) == world.views[-1].version.encode()
-    world.step(timedelta(seconds=10))

@@ -41,19 +41,21 @@ class Publishers:
         self.leases = [store.acquire(number) for number in range(len(self.parts))]
         self._whole = True
 
-    def say(self, plays: list[Played], **status: object) -> None:
+    def say(self, plays: list[Played], *, now: datetime | None = None, **status: object) -> None:
+        """Count plays and say what changed, at the log time `now`: that of the last play by default."""
+        now = now or plays[-1].logged
         self._cycle += 1
         for number, part in enumerate(self.parts):
             part.read([play for play in plays if partition_of(play.item, len(self.parts)) == number])
-            part.live.advance(plays[-1].logged)
+            part.live.advance(now)
             said = part.publish(cycle=self._cycle, **status)
             lists = {field(*name): None if one is None else encode_list(one) for name, one in said.changed.items()}
             self._lists[number] |= lists
-            lease, now = self.leases[number], said.status
+            lease, said_now = self.leases[number], said.status
             assert lease is not None
-            assert now is not None
+            assert said_now is not None
             all_or_new = self._lists[number] if self._whole else lists
-            Publishing(self._views).publish(lease, now, all_or_new, whole=self._whole)
+            Publishing(self._views).publish(lease, said_now, all_or_new, whole=self._whole)
         self._whole = False
 
 

@@ -107,7 +107,7 @@ def test_a_stalled_partition_is_named_and_its_moment_is_the_answers() -> None:
 
 
 def test_a_hot_item_whose_partition_falls_behind_is_named_never_overstated_and_true_in_the_end() -> None:
-    """Half of all plays are of one item, whose partition reads 6 of the 10 that come each second, and later all that was left."""
+    """Half of all plays are of one item, whose partition reads 6 of 10 a second, and later all that was left."""
     merging, slow = Merging(2, SpeedPolicy()), partition_of("hot", 2)
     items = ["hot", next(item for item in ITEMS if partition_of(item, 2) != slow)]
     unread: list[list[Played]] = [[], []]
