@@ -1,0 +1,1 @@
+"""Boards in the views server: keys, scripts, the one writer of a shard, and readers."""

@@ -1,0 +1,138 @@
+"""The reading side of boards, for one event loop: one look at a shard is of one version and one moment."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import Any
+
+from domain.boards.ledger import LedgerRow, Match
+from domain.errors import LakeboardError
+from speed_layer.store.boards.keys import bucket_hash, of_shard
+from speed_layer.store.boards.scripts import LOOK
+from speed_layer.store.boards.writer import _position
+from speed_layer.store.coalesced import Argument, CoalescedCalls
+
+_NOT_READY, _NO_BOARD = 0, 1
+
+
+class BoardsNotReadyError(LakeboardError):
+    """The boards are not whole: they are being made again, or nothing has made them yet."""
+
+    def __init__(self, shard: int) -> None:
+        super().__init__(shard)
+        self.shard = shard
+
+    def __str__(self) -> str:
+        return f"shard {self.shard} of the boards is not whole yet; `lakeboard status` shows the part boards"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one shard says of a place on one of its boards. Members are as of `domain.boards.sort_key.member`.
+
+    Attributes:
+        as_of_ms: Log time that is applied, milliseconds since 1970 UTC.
+        version: Of the board; empty where there is none.
+        entry: Of the player asked for; None = not listed.
+        size: Players.
+        before: How many stand before the player or member asked for.
+        better: How many have a better score; 0 unless asked for.
+        above: Those just before, the nearest first.
+        below: Those just after, the nearest first.
+    """
+
+    as_of_ms: int
+    version: str = ""
+    entry: bytes | None = None
+    size: int = 0
+    before: int = 0
+    better: int = 0
+    above: Sequence[bytes] = ()
+    below: Sequence[bytes] = ()
+
+
+class BoardsReader:
+    """Looks at boards; close it after use. Every call may raise `ViewsUnavailableError`.
+
+    Args:
+        address: Of the views server.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._calls = CoalescedCalls(address)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._calls.close()
+
+    async def look(
+        self,
+        shard: int,
+        board: str,
+        *,
+        player_id: str = "",
+        member: bytes = b"",
+        above: int = 0,
+        below: int = 0,
+        better: bool = False,
+    ) -> Look:
+        """Look at a place of a board in one shard.
+
+        Args:
+            shard: Which.
+            board: Its full name.
+            player_id: The place of this player; empty = of `member`.
+            member: The place that these bytes have or would have; empty = before all.
+            above: Rows wanted just before it.
+            below: Rows wanted just after it.
+            better: Whether those with a better score are to be counted.
+
+        Raises:
+            BoardsNotReadyError: the shard is not whole.
+        """
+        keys = [of_shard(shard, name) for name in ("state", "boards")]
+        args: list[Argument] = [
+            of_shard(shard),
+            board,
+            player_id,
+            bucket_hash(player_id),
+            member,
+            above,
+            below,
+            int(better),
+        ]
+        found = await self._calls.script(LOOK, keys, args)
+        if found[0] == _NOT_READY:
+            raise BoardsNotReadyError(shard)
+        as_of_ms = int(found[1] or 0)
+        if found[0] == _NO_BOARD:
+            return Look(as_of_ms=as_of_ms)
+        over, base, under, under_base = found[7:11]
+        return Look(
+            as_of_ms=as_of_ms,
+            version=found[2].decode(),
+            entry=found[3] or None,
+            size=found[4],
+            before=found[5],
+            better=found[6],
+            above=list(merge(over, base, reverse=True))[:above],
+            below=list(merge(under, under_base))[:below],
+        )
+
+    async def applied(self, shard: int, partitions: Sequence[int]) -> Sequence[tuple[int, int] | None]:
+        """Return the positions up to which partitions are applied, as in `ShardState`."""
+        names = [f"p{number}" for number in partitions]
+        found = await self._calls.command("HMGET", of_shard(shard, "state"), *names)
+        return [None if text is None else _position(text.decode()) for text in found]
+
+    async def match(self, shard: int, match: Match, *, day: int) -> LedgerRow | None:
+        """Return what is remembered of a match, that the log took on a day or the day before."""
+        days = [of_shard(shard, f"ledger:{n}") for n in (day, day - 1)]
+        rows: Sequence[Any] = await asyncio.gather(*[self._calls.command("HGET", key, match.field) for key in days])
+        found = next((row for row in rows if row is not None), None)
+        return None if found is None else LedgerRow.decode(found)
+
+    async def is_banned(self, shard: int, player_id: str) -> bool:
+        """Say whether a player is banned now."""
+        return await self._calls.command("HGET", of_shard(shard, "bans"), player_id) is not None

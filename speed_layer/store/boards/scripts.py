@@ -1,0 +1,197 @@
+"""Scripts of boards. They move what was decided and look for what is asked; they decide nothing themselves.
+
+No `<` between strings, whose order follows the server's locale, and no arithmetic on scores, which have more bits than
+Lua's numbers: sorted sets compare bytes, and positions stay below 2^53.
+"""
+
+from typing import Final
+
+# Of a board: the beginning of its keys, and what its meta says.
+_OPENED: Final = """
+local function opened(shard, boards, board)
+  local version = redis.call('HGET', boards, board)
+  if not version then return nil end
+  local b = {version = version, key = shard .. board .. ':' .. version .. ':'}
+  local meta = redis.call('HMGET', b.key .. 'meta', 'over_buckets', 'base_buckets', 'pages', 'page', 'players')
+  b.over_buckets, b.base_buckets = tonumber(meta[1]), tonumber(meta[2] or 0)
+  b.pages, b.page, b.players = tonumber(meta[3] or 0), tonumber(meta[4] or 0), tonumber(meta[5] or 0)
+  return b
+end
+local function entry_of(b, id, hash)
+  local entry = redis.call('HGET', b.key .. 'o:' .. hash % b.over_buckets, id)
+  if entry == '' then return false end
+  if not entry and b.base_buckets > 0 then
+    entry = redis.call('HGET', b.key .. 'm:' .. hash % b.base_buckets, id)
+  end
+  return entry
+end
+"""
+
+# KEYS: state, boards, bans, held. ARGV: shard, number of entries, then board, id, hash of each; number of players
+# whose bans are asked for, and players; number of matches, then two ledger keys and the field of each.
+KNOWN: Final = (
+    "#!lua flags=no-writes\n"
+    + _OPENED
+    + """
+local shard, at = ARGV[1], 3
+local entries, shadows, bans, rows, held = {}, {}, {}, {}, {}
+local known = {}
+for n = 1, tonumber(ARGV[2]) do
+  local board, id, hash = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
+  at = at + 3
+  if known[board] == nil then known[board] = opened(shard, KEYS[2], board) or false end
+  entries[n] = known[board] and entry_of(known[board], id, hash)
+  shadows[n] = redis.call('HGET', shard .. 'shadow:' .. board, id)
+end
+local players = tonumber(ARGV[at])
+at = at + 1
+for n = 1, players do
+  bans[n] = redis.call('HGET', KEYS[3], ARGV[at])
+  at = at + 1
+end
+local matches = tonumber(ARGV[at])
+at = at + 1
+for n = 1, matches do
+  rows[n] = redis.call('HGET', ARGV[at], ARGV[at + 2]) or redis.call('HGET', ARGV[at + 1], ARGV[at + 2])
+  held[n] = redis.call('HGET', KEYS[4], ARGV[at + 2])
+  at = at + 3
+end
+return {entries, shadows, bans, rows, held}
+"""
+)
+
+# All or nothing: what was expected is looked at before anything is moved. KEYS: state, boards. ARGV: shard, log id,
+# field of the partition, position expected, position wanted, log time; number of boards, then name and version expected
+# of each; number of moves, then board, id, hash, new entry (empty = none) of each; number of fields, then key, field,
+# value (empty = delete) of each.
+APPLY: Final = (
+    _OPENED
+    + """
+local shard, at = ARGV[1], 8
+if redis.call('HGET', KEYS[1], 'log') ~= ARGV[2] then return 'log' end
+if (redis.call('HGET', KEYS[1], ARGV[3]) or '') ~= ARGV[4] then return 'position' end
+local known = {}
+for _ = 1, tonumber(ARGV[7]) do
+  local board = ARGV[at]
+  known[board] = opened(shard, KEYS[2], board) or false
+  if (known[board] and known[board].version or '') ~= ARGV[at + 1] then return 'version' end
+  if not known[board] then
+    redis.call('HSET', KEYS[2], board, '0')
+    redis.call('HSET', shard .. board .. ':0:meta', 'over_buckets', '64')
+    known[board] = opened(shard, KEYS[2], board)
+  end
+  at = at + 2
+end
+local moves = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, moves do
+  local b, id, hash, new = known[ARGV[at]], ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3]
+  at = at + 4
+  local map = b.key .. 'o:' .. hash % b.over_buckets
+  local old = redis.call('HGET', map, id)
+  local base = b.base_buckets > 0 and redis.call('HGET', b.key .. 'm:' .. hash % b.base_buckets, id)
+  if old and old ~= '' then
+    redis.call('ZREM', b.key .. 'over', string.sub(old, 1, 16) .. id)
+  elseif base and not old then
+    redis.call('ZADD', b.key .. 'removed', 0, string.sub(base, 1, 16) .. id)
+  end
+  if base and new == base then
+    redis.call('ZREM', b.key .. 'removed', string.sub(base, 1, 16) .. id)
+    redis.call('HDEL', map, id)
+  elseif new == '' and not base then
+    redis.call('HDEL', map, id)
+  else
+    redis.call('HSET', map, id, new)
+    if new ~= '' then redis.call('ZADD', b.key .. 'over', 0, string.sub(new, 1, 16) .. id) end
+  end
+end
+local fields = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, fields do
+  if ARGV[at + 2] == '' then
+    redis.call('HDEL', ARGV[at], ARGV[at + 1])
+  else
+    redis.call('HSET', ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  end
+  at = at + 3
+end
+redis.call('HSET', KEYS[1], ARGV[3], ARGV[5], 'as_of_ms', ARGV[6])
+return 'applied'
+"""
+)
+
+# One board at one moment. KEYS: state, boards. ARGV: shard, board, player (empty = by member), hash, member, how many
+# rows above and below it are asked for, and whether its score alone is to be ranked too. A member may be any bytes,
+# empty ones stand before all. Rows come in two runs, of overlay and base, which the caller merges by their bytes.
+LOOK: Final = (
+    "#!lua flags=no-writes\n"
+    + _OPENED
+    + """
+local state = redis.call('HMGET', KEYS[1], 'ready', 'as_of_ms')
+if not state[1] then return {0} end
+local b = opened(ARGV[1], KEYS[2], ARGV[2])
+if not b then return {1, state[2]} end
+local entry, member = false, ARGV[5]
+if ARGV[3] ~= '' then
+  entry = entry_of(b, ARGV[3], tonumber(ARGV[4]))
+  if entry then member = string.sub(entry, 1, 16) .. ARGV[3] end
+end
+local over, index, removed = b.key .. 'over', b.key .. 'index', b.key .. 'removed'
+local function page_of(m)
+  return redis.call('ZLEXCOUNT', index, '-', '[' .. m) - 1
+end
+local function before(m)
+  if m == '' then return 0 end
+  local n = redis.call('ZLEXCOUNT', over, '-', '(' .. m)
+  if b.pages > 0 then
+    local page = page_of(m)
+    if page >= 0 then n = n + b.page * page + redis.call('ZLEXCOUNT', b.key .. 'p:' .. page, '-', '(' .. m) end
+    n = n - redis.call('ZLEXCOUNT', removed, '-', '(' .. m)
+  end
+  return n
+end
+local function base_run(page, place, step, wanted)
+  local found = {}
+  while #found < wanted and page >= 0 and page < b.pages do
+    local from, to = place, place + wanted - 1
+    if step < 0 then from, to = math.max(0, place - wanted + 1), place end
+    local some = (from > to or to < 0) and {} or redis.call('ZRANGE', b.key .. 'p:' .. page, from, to)
+    for n = 1, #some do
+      local m = step > 0 and some[n] or some[#some + 1 - n]
+      if #found < wanted and not redis.call('ZSCORE', removed, m) then found[#found + 1] = m end
+    end
+    if step > 0 then
+      place = to + 1
+      if #some < to - from + 1 then page, place = page + 1, 0 end
+    else
+      place = from - 1
+      if place < 0 then page, place = page - 1, b.page - 1 end
+    end
+  end
+  return found
+end
+local up, down = tonumber(ARGV[6]), tonumber(ARGV[7])
+local above, above_base, below, below_base = {}, {}, {}, {}
+local own_page = b.pages > 0 and member ~= '' and page_of(member) or -1
+if up > 0 and member ~= '' then
+  above = redis.call('ZREVRANGEBYLEX', over, '(' .. member, '-', 'LIMIT', 0, up)
+  if own_page >= 0 then
+    local page = own_page
+    local place = redis.call('ZLEXCOUNT', b.key .. 'p:' .. page, '-', '(' .. member) - 1
+    if place < 0 then page, place = page - 1, b.page - 1 end
+    above_base = base_run(page, place, -1, up)
+  end
+end
+if down > 0 then
+  below = redis.call('ZRANGEBYLEX', over, member == '' and '-' or '(' .. member, '+', 'LIMIT', 0, down)
+  if b.pages > 0 then
+    local page, place = math.max(own_page, 0), 0
+    if own_page >= 0 then place = redis.call('ZLEXCOUNT', b.key .. 'p:' .. page, '-', '[' .. member) end
+    below_base = base_run(page, place, 1, down)
+  end
+end
+local size = b.players - redis.call('ZCARD', removed) + redis.call('ZCARD', over)
+local better = ARGV[8] == '1' and member ~= '' and before(string.sub(member, 1, 8)) or 0
+return {2, state[2], b.version, entry, size, before(member), better, above, above_base, below, below_base}
+"""
+)

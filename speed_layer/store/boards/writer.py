@@ -1,0 +1,216 @@
+"""The writing side of a shard's boards: what is known of a batch is read, what was decided is applied in one step.
+
+The step carries the position that is expected: when another consumer has gone on meanwhile, or the server lost what it
+had, nothing changes. So two consumers may try; leases only save them work.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, Final, TypeVar
+
+from domain.boards.events import PlacedEvent
+from domain.boards.ledger import LedgerRow
+from domain.errors import LakeboardError
+from speed_layer.boards.deciding import Changes, HeldScore, Known, Listed, Touched
+from speed_layer.store.boards.keys import bucket_hash, of_shard
+from speed_layer.store.boards.scripts import APPLY, KNOWN
+from speed_layer.store.connection import Views, octets
+
+WHOLE: Final = 2**31 - 1  # events of an entry that is applied wholly
+_DAY_US: Final = 86_400_000_000
+_HELD: Final = Struct(">qq")
+_NOTHING: Final = ""
+
+Part = str | bytes | int
+_Name = TypeVar("_Name")
+
+
+class BoardsMovedError(LakeboardError):
+    """Somebody else has applied events, or the server has lost or exchanged a board; nothing was written."""
+
+    def __init__(self, shard: int, what: str) -> None:
+        super().__init__(shard, what)
+        self.shard = shard
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"shard {self.shard} of the boards has another {self.what} than expected: nothing was written"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardState:
+    """How far a shard is.
+
+    Attributes:
+        log_id: Of which log; empty before any.
+        applied: Partition -> (`EntryId.version`, events applied of that entry).
+        ready: Whether readers may have its boards.
+    """
+
+    log_id: str
+    applied: Mapping[int, tuple[int, int]]
+    ready: bool
+
+
+@dataclass
+class BoardWriter:
+    """Writes one shard. Every call may raise `ViewsUnavailableError`.
+
+    Args:
+        views: The server.
+        shard: Which.
+    """
+
+    views: Views
+    shard: int
+    _versions: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._known = self.views.client.register_script(KNOWN)
+        self._apply = self.views.client.register_script(APPLY)
+
+    def state(self) -> ShardState:
+        """Return how far the shard is."""
+        with self.views.translated():
+            found = {octets(k).decode(): octets(v).decode() for k, v in self._hash("state").items()}
+            self._versions = {octets(k).decode(): octets(v).decode() for k, v in self._hash("boards").items()}
+        applied = {int(name[1:]): _position(text) for name, text in found.items() if name[:1] == "p"}
+        return ShardState(log_id=found.get("log", ""), applied=applied, ready="ready" in found)
+
+    def begin(self, log_id: str) -> None:
+        """Begin anew with a log: nothing of an earlier one stays."""
+        with self.views.translated():
+            old = list(self.views.client.scan_iter(match=of_shard(self.shard, "*"), count=1000))
+            for start in range(0, len(old), 1000):
+                self.views.client.unlink(*old[start : start + 1000])
+            self.views.client.hset(of_shard(self.shard, "state"), "log", log_id)
+        self._versions = {}
+
+    def say(self, *, as_of_ms: int, ready: bool) -> None:
+        """Say up to when everything is applied, and that readers may have it; never less than before."""
+        values: list[Part] = ["as_of_ms", as_of_ms]
+        values += ["ready", 1] if ready else []
+        with self.views.translated():
+            self.views.client.hset(of_shard(self.shard, "state"), items=values)
+
+    def boards(self) -> Sequence[str]:
+        """Return the names of all boards, as of the last `state`, and those that were made since."""
+        return list(self._versions)
+
+    def known(self, touched: Touched, *, day: int) -> Known:
+        """Return what the server has of a batch.
+
+        Args:
+            touched: What it is about.
+            day: Of the log, as of `day_of`: rows of the ledger of this day and the one before are looked at.
+        """
+        everywhere = {Listed(board, player) for player in touched.everywhere for board in self._versions}
+        listed, players, matches = sorted(touched.listed | everywhere), sorted(touched.players), sorted(touched.matches)
+        days = [of_shard(self.shard, f"ledger:{n}") for n in (day, day - 1)]
+        keys = [of_shard(self.shard, name) for name in ("state", "boards", "bans", "held")]
+        args: list[Part] = [of_shard(self.shard), len(listed)]
+        args += [part for one in listed for part in (*one, bucket_hash(one.player_id))]
+        args += [len(players), *players, len(matches)]
+        args += [part for match in matches for part in (*days, match.field)]
+        with self.views.translated():
+            entries, shadows, bans, rows, held = self._known(keys=keys, args=args)
+        return Known(
+            entries=_there(listed, entries),
+            shadows=_there(listed, shadows),
+            bans={player: int(found) for player, found in _there(players, bans).items()},
+            ledger={match: LedgerRow.decode(row) for match, row in _there(matches, rows).items()},
+            held={match: HeldScore(*_HELD.unpack(body)) for match, body in _there(matches, held).items()},
+            boards=tuple(self._versions),
+        )
+
+    def apply(
+        self,
+        log_id: str,
+        partition: int,
+        changes: Changes,
+        *,
+        before: tuple[int, int] | None,
+        after: tuple[int, int],
+        as_of_ms: int,
+        day: int,
+    ) -> None:
+        """Apply changes in one step.
+
+        Args:
+            log_id: Of which log.
+            partition: Of which partition.
+            changes: What was decided.
+            before: Position that the shard must have; None = before the first.
+            after: Position that it gets.
+            as_of_ms: Log time up to which everything is applied then.
+            day: As for `known`.
+
+        Raises:
+            BoardsMovedError: something is not as expected; nothing was changed.
+        """
+        boards = sorted({listed.board for listed in (*changes.entries, *changes.shadows)})
+        fields = list(self._fields(changes, day))
+        args: list[Part] = [of_shard(self.shard), log_id, f"p{partition}", _text(before), _text(after), as_of_ms]
+        args += [len(boards), *(part for board in boards for part in (board, self._versions.get(board, _NOTHING)))]
+        args += [len(changes.entries)]
+        for listed, entry in changes.entries.items():
+            args += [listed.board, listed.player_id, bucket_hash(listed.player_id), entry or _NOTHING]
+        args += [len(fields), *(part for one in fields for part in one)]
+        with self.views.translated():
+            keys = [of_shard(self.shard, name) for name in ("state", "boards")]
+            said = octets(self._apply(keys=keys, args=args)).decode()
+        if said != "applied":
+            raise BoardsMovedError(self.shard, said)
+        for board in boards:
+            self._versions.setdefault(board, "0")
+
+    def drop_ledger_before(self, day: int) -> None:
+        """Forget matches that the log took before a day and the one before it."""
+        beginning = of_shard(self.shard, "ledger:")
+        with self.views.translated():
+            for key in self.views.client.scan_iter(match=f"{beginning}*", count=1000):
+                if int(octets(key).decode()[len(beginning) :]) < day - 1:
+                    self.views.client.unlink(key)
+
+    def bans(self) -> Mapping[str, int]:
+        """Return all bans: who, and until when, as in `Known`."""
+        with self.views.translated():
+            return {octets(player).decode(): int(octets(until)) for player, until in self._hash("bans").items()}
+
+    def _hash(self, name: str) -> Mapping[Any, Any]:
+        found: Mapping[Any, Any] = self.views.client.hgetall(of_shard(self.shard, name))
+        return found
+
+    def _fields(self, changes: Changes, day: int) -> Iterator[tuple[str, str, Part]]:
+        for match, row in changes.ledger.items():
+            yield of_shard(self.shard, f"ledger:{day}"), match.field, row.encode()
+        for match, held in changes.held.items():
+            yield of_shard(self.shard, "held"), match.field, _NOTHING if held is None else _HELD.pack(*held)
+        for listed, entry in changes.shadows.items():
+            yield of_shard(self.shard, f"shadow:{listed.board}"), listed.player_id, entry or _NOTHING
+        for player, until in changes.bans.items():
+            yield of_shard(self.shard, "bans"), player, _NOTHING if until is None else str(until)
+
+
+def day_of(events: Sequence[PlacedEvent]) -> int:
+    """Return the day on which the log took the last of some events, counted since 1970 UTC."""
+    return events[-1].logged_us // _DAY_US
+
+
+def is_applied(applied: tuple[int, int] | None, version: int, number: int) -> bool:
+    """Say whether a position includes an event."""
+    return applied is not None and (applied[0] > version or (applied[0] == version and applied[1] > number))
+
+
+def _there(names: Sequence[_Name], found: Sequence[bytes | None]) -> dict[_Name, bytes]:
+    return {name: value for name, value in zip(names, found, strict=True) if value is not None}
+
+
+def _text(position: tuple[int, int] | None) -> str:
+    return _NOTHING if position is None else f"{position[0]} {position[1]}"
+
+
+def _position(text: str) -> tuple[int, int]:
+    version, _, done = text.partition(" ")
+    return int(version), int(done)

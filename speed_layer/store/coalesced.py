@@ -1,0 +1,106 @@
+"""Scripts of many requests in one pipeline: all that one turn of the event loop asks for goes out together.
+
+Without it each request costs the server, and this process, a system call of its own.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import Any
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, RedisError
+
+from speed_layer.store.leases import ViewsUnavailableError
+
+_CONNECTIONS = 4
+_SECONDS = 5.0
+_MOST = 500  # calls in one pipeline
+
+Argument = str | bytes | int
+
+
+class CoalescedCalls:
+    """Calls of scripts for one event loop; close it after use.
+
+    Args:
+        address: Of the views server, as of `speed_layer.store.connection.connect`.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        pool = BlockingConnectionPool.from_url(
+            address,
+            max_connections=_CONNECTIONS,
+            timeout=_SECONDS,
+            socket_timeout=_SECONDS,
+            socket_connect_timeout=_SECONDS,
+            retry=Retry(NoBackoff(), 1),
+            protocol=3,
+        )
+        self._client = Redis.from_pool(pool)
+        self._waiting: list[tuple[tuple[Argument, ...], asyncio.Future[Any]]] = []
+        self._hashes: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.aclose()
+
+    async def script(self, text: str, keys: Sequence[str], args: Sequence[Argument]) -> Any:
+        """Run a script that writes nothing and return its answer.
+
+        Raises:
+            ViewsUnavailableError: the server does not answer.
+        """
+        hashed = self._hashes.get(text)
+        if hashed is None:
+            hashed = self._hashes[text] = sha1(text.encode()).hexdigest()  # noqa: S324  the server's own name of it
+            self._texts[hashed] = text
+        return await self.command("EVALSHA", hashed, len(keys), *keys, *args)
+
+    async def command(self, *words: Argument) -> Any:
+        """Run a command that only reads and return its answer.
+
+        Raises:
+            ViewsUnavailableError: the server does not answer.
+        """
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._waiting.append((words, done))
+        return await done
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _MOST):
+            task = asyncio.create_task(self._answer(waiting[start : start + _MOST]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, calls: Sequence[tuple[tuple[Argument, ...], asyncio.Future[Any]]]) -> None:
+        try:
+            answers = await self._asked([words for words, _ in calls])
+            if missing := {str(calls[n][0][1]) for n, one in enumerate(answers) if isinstance(one, NoScriptError)}:
+                for hashed in missing:
+                    await self._client.script_load(self._texts[hashed])
+                answers = await self._asked([words for words, _ in calls])
+        except (RedisError, OSError) as error:
+            answers = [error] * len(calls)
+        for (_, done), answer in zip(calls, answers, strict=True):
+            if done.done():  # whoever asked has gone
+                continue
+            if isinstance(answer, Exception):
+                done.set_exception(ViewsUnavailableError(self.address, str(answer) or type(answer).__name__))
+            else:
+                done.set_result(answer)
+
+    async def _asked(self, calls: Sequence[tuple[Argument, ...]]) -> list[Any]:
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for words in calls:
+                pipeline.execute_command(*words)
+            return await pipeline.execute(raise_on_error=False)
