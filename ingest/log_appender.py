@@ -1,4 +1,4 @@
-"""Appends plays for the API: what many requests bring in one turn of the event loop goes to disk together.
+"""Appends events for the API: what many requests bring in one turn of the event loop goes to disk together.
 
 Group commit: while one transaction is on its way to the disk, the next requests gather; each transaction holds one
 entry a partition, and the server syncs once for all of them. A request is answered when its own entries are on disk.
@@ -6,8 +6,9 @@ entry a partition, and the server syncs once for all of them. A request is answe
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Generic
 
 import redis
 from redis.asyncio import Redis
@@ -15,12 +16,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from domain.errors import LakeboardError
-from domain.log import LogFullError, LogReplacedError, LogUnavailableError, Partition, Stream
+from domain.log import EntryId, LogFullError, LogReplacedError, LogUnavailableError, Partition
 from ingest.hashing import partition_number
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock
 from ingest.log_commit import Answer, commit
-from ingest.log_entry import Play, encode_plays
 from ingest.log_keys import stream_key
+from ingest.log_kinds import Appended, Event, EventKind
 from ingest.log_server import MIN_FREE_BYTES, room
 from ingest.redis_log import CLOCK_WENT_BACK, RedisLog
 
@@ -33,13 +34,14 @@ _ROOM_EVERY_SECONDS = 0.5
 _CROWDED_ID = len("1794650400000-100000")  # far below the 2^20 entries a millisecond that the lake can note
 _TRIES = 20
 
-Batch = tuple[Sequence[Play], str, "asyncio.Future[None]"]
+Batch = tuple[Sequence[Event], str, "asyncio.Future[Sequence[Appended]]"]
 
 
-class LogAppender:
-    """The appending side of one log, for one event loop. `start` it before use, `stop` it after.
+class LogAppender(Generic[Event]):
+    """The appending side of one stream of a log, for one event loop. `start` it before use, `stop` it after.
 
     Args:
+        kind: What is appended.
         address: As of `RedisLog.open`.
         clock: What stamps entries.
         folder: Where the server's files are, None when they are on another machine.
@@ -52,6 +54,7 @@ class LogAppender:
 
     def __init__(
         self,
+        kind: EventKind[Event],
         address: str,
         *,
         clock: EntryClock = ENTRY_CLOCK_NOW,
@@ -61,12 +64,13 @@ class LogAppender:
         self.address = address
         self.refusal: str | None = None
         self.problem: str | None = "it was not looked at yet"
+        self._kind = kind
         self._clock = clock
         self._folder = folder
         self._min_free_bytes = min_free_bytes
-        self._waiting: list[Batch] = []
+        self._waiting: list[Batch[Event]] = []
         self._waiting_events = 0
-        self._committing: Sequence[Batch] = ()
+        self._committing: Sequence[Batch[Event]] = ()
         self._partitions: Sequence[Partition] = ()
         self._numbers: dict[str, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -107,8 +111,8 @@ class LogAppender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.aclose()
 
-    async def append(self, plays: Sequence[Play], source: str) -> None:
-        """Append plays; all of them are on disk when this returns. On an error some of them may be.
+    async def append(self, events: Sequence[Event], source: str) -> Sequence[Appended]:
+        """Append events and return where they are, on disk all of them. On an error some of them may be.
 
         Raises:
             LogFullError: no room in memory or on disk, or too many events wait already.
@@ -116,19 +120,19 @@ class LogAppender:
         """
         if self.refusal is not None:
             raise LogFullError(self.refusal)
-        if self._waiting_events + len(plays) > MAX_WAITING:
+        if self._waiting_events + len(events) > MAX_WAITING:
             reason = f"{self._waiting_events} events wait for the disk"
             raise LogFullError(reason)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((plays, source, done))
-        self._waiting_events += len(plays)
+        done: asyncio.Future[Sequence[Appended]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((events, source, done))
+        self._waiting_events += len(events)
         self._arrived.set()
-        await done
+        return await done
 
     async def _open(self) -> None:
         """Check the server and learn the partitions; in a thread, since it happens once a server's life."""
         opened = await asyncio.to_thread(RedisLog.open, self.address, clock=self._clock)
-        self._partitions = opened.partitions(Stream.PLAYS)
+        self._partitions = opened.partitions(self._kind.stream)
         self._numbers.clear()
         opened.close()
 
@@ -139,16 +143,16 @@ class LogAppender:
             await self._gather()
             self._take_some()
             try:
-                failures = await self._append_together(self._committing)
+                results = await self._append_together(self._committing)
             except Exception as error:  # whatever it is, those who wait must hear of it, and the next ones be served
-                failures = [error] * len(self._committing)
-            for (_, _, done), failure in zip(self._committing, failures, strict=True):
-                if done.done():  # its request went away; its plays are in the log all the same
+                results = [error] * len(self._committing)
+            for (_, _, done), result in zip(self._committing, results, strict=True):
+                if done.done():  # its request went away; its events are in the log all the same
                     continue
-                if failure is None:
-                    done.set_result(None)
+                if isinstance(result, Exception):
+                    done.set_exception(result)
                 else:
-                    done.set_exception(failure)
+                    done.set_result(result)
             self._committing = ()
 
     async def _gather(self) -> None:
@@ -170,8 +174,8 @@ class LogAppender:
         if self._waiting:
             self._arrived.set()
 
-    async def _append_together(self, batches: Sequence[Batch]) -> Sequence[Exception | None]:
-        """Append what was gathered; return per batch what went wrong with any of its partitions.
+    async def _append_together(self, batches: Sequence[Batch[Event]]) -> list[Sequence[Appended] | Exception]:
+        """Append what was gathered; return per batch where it is, or what went wrong with any of its partitions.
 
         Raises:
             LogUnavailableError, UnsafeLogServerError: the log was not open yet and cannot be opened.
@@ -180,60 +184,65 @@ class LogAppender:
             await self._open()
         if len(self._numbers) > _KEPT_NUMBERS:
             self._numbers.clear()
-        per_partition: dict[int, list[Play]] = defaultdict(list)
+        per_partition: dict[int, list[Event]] = defaultdict(list)
         sources: dict[int, list[tuple[str, int]]] = defaultdict(list)
-        touched: list[set[int]] = []
-        for plays, source, _ in batches:
-            numbers = [self._number(play.item_id) for play in plays]
-            for number, play in zip(numbers, plays, strict=True):
-                per_partition[number].append(play)
+        places: list[list[tuple[int, int, int]]] = []  # of each batch: partition, place of its first event, how many
+        for events, source, _ in batches:
+            numbers = [self.partition_of(key) for key in map(self._kind.key_of, events)]
             grown = Counter(numbers)
-            touched.append(set(grown))
+            places.append([(number, len(per_partition[number]), more) for number, more in grown.items()])
+            for number, event in zip(numbers, events, strict=True):
+                per_partition[number].append(event)
             for number, more in grown.items():
                 sources[number].append((source, more))
-        bodies = {number: encode_plays(found, sources[number]) for number, found in per_partition.items()}
-        failed = await self._append_entries(bodies)
-        return [next((failed[n] for n in numbers if n in failed), None) for numbers in touched]
+        bodies = {number: self._kind.encode(found, sources[number]) for number, found in per_partition.items()}
+        ended = await self._append_entries(bodies)
+        return [_where(of_batch, ended) for of_batch in places]
 
-    def _number(self, item_id: str) -> int:
-        """Return the partition of an item; popular ones come again and again."""
-        number = self._numbers.get(item_id)
+    def partition_of(self, key: str) -> int:
+        """Return the partition of an item or player, once the log is open; popular ones come again and again."""
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[item_id] = partition_number(item_id, len(self._partitions))
+            number = self._numbers[key] = partition_number(key, len(self._partitions))
         return number
 
-    async def _append_entries(self, bodies: dict[int, bytes]) -> dict[int, Exception]:
-        """Append one entry a partition; return what went wrong in which."""
-        left, failed = dict(bodies), dict[int, Exception]()
+    async def _append_entries(self, bodies: dict[int, bytes]) -> dict[int, EntryId | Exception]:
+        """Append one entry a partition; return the id of each, or what went wrong."""
+        left, ended = dict(bodies), dict[int, EntryId | Exception]()
         for _ in range(_TRIES):
             try:
                 answers = await self._send(left)
             except (redis.exceptions.RedisError, OSError) as error:
                 self.problem = str(error) or type(error).__name__
                 unavailable = LogUnavailableError(self.address, str(error) or type(error).__name__)
-                return failed | dict.fromkeys(left, unavailable)
+                return ended | dict.fromkeys(left, unavailable)
             again: dict[int, bytes] = {}
             for number, answer in zip(list(left), answers, strict=True):
                 if answer is None or CLOCK_WENT_BACK in str(answer):
                     again[number] = left[number]
                 elif isinstance(answer, Exception):
-                    failed[number] = self._failure(answer)
-                elif len(answer) >= _CROWDED_ID:
-                    self.refusal = "its server's clock went back, and a millisecond has no room for more entries"
+                    ended[number] = self._failure(answer)
+                else:
+                    ended[number] = EntryId.parse(answer)
+                    self._look_at_id(answer)
             if not again:
-                return failed
+                return ended
             if None in answers:
-                await self._open_again(failed, again)
+                await self._open_again(ended, again)
             left = again
-        return failed | dict.fromkeys(left, LogReplacedError("the log", "a server that keeps losing it"))
+        return ended | dict.fromkeys(left, LogReplacedError("the log", "a server that keeps losing it"))
 
-    async def _open_again(self, failed: dict[int, Exception], again: dict[int, bytes]) -> None:
+    async def _open_again(self, ended: dict[int, EntryId | Exception], again: dict[int, bytes]) -> None:
         """Make the log in a server that lost it."""
         try:
             await self._open()
         except LakeboardError as error:
-            failed.update(dict.fromkeys(again, error))
+            ended.update(dict.fromkeys(again, error))
             again.clear()
+
+    def _look_at_id(self, entry_id: bytes) -> None:
+        if len(entry_id) >= _CROWDED_ID:
+            self.refusal = "its server's clock went back, and a millisecond has no room for more entries"
 
     async def _send(self, bodies: dict[int, bytes]) -> list[Answer]:
         keyed = {stream_key(self._partitions[number]): body for number, body in bodies.items()}
@@ -261,3 +270,16 @@ class LogAppender:
             self.problem = str(error) or type(error).__name__
             return
         self.problem, self.refusal = None, room_now.refusal()
+
+
+def _where(
+    places: Sequence[tuple[int, int, int]], ended: Mapping[int, EntryId | Exception]
+) -> Sequence[Appended] | Exception:
+    """Return where a batch is: of each partition the entry, the place of its first event and how many there are."""
+    found = []
+    for number, first, events in places:
+        entry = ended[number]
+        if isinstance(entry, Exception):
+            return entry
+        found.append(Appended(number, entry, first, events))
+    return found

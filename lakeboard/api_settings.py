@@ -22,5 +22,7 @@ def api_settings(settings: Settings) -> ApiSettings:
         requests_per_second=settings.requests_per_second,
         reads_per_second=settings.reads_per_second,
         views_url=settings.views_address,
+        boards=settings.boards(),
+        board_shards=settings.board_shards,
         lake_root=settings.lake_root.absolute(),
     )

@@ -96,6 +96,10 @@ COMMANDS = {
         "lakeboard.commands.merge:merge_command",
         "Join what the partitions count into ready charts, with batch's counts before the frontier.",
     ),
+    "boards": (
+        "lakeboard.commands.boards:boards_command",
+        "Rank players as their scores come: by their best or their sum, for each day, week, month and all time.",
+    ),
     "restore": (
         "lakeboard.commands.restore:restore_command",
         "Rebuild what the views server lost: batch's view and the counts of every partition, from the lake.",

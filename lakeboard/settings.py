@@ -10,6 +10,7 @@ from typing import Self, get_args
 import msgspec
 from msgspec import Meta
 
+from domain.boards.definitions import ONE_GAME, Boards
 from domain.clock import utc_now
 from domain.errors import BadRequestError
 from domain.policy import DEFAULT_POLICY, Policy
@@ -73,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         checkpoint_seconds: How often the live counting stores its state.
         live_regions: Most regions that are counted live by themselves.
         live_width: Cells a row of the sketches of all regions together; a region's have a quarter of it.
+        board_shards: Into how many shards the players of boards are split.
         hourly: Whether `lakeboard up` recounts and publishes each hour by itself.
         demo: Whether `lakeboard up` sends made-up plays to itself.
         search_path: PATH, where programs are looked for last; not a setting.
@@ -104,6 +106,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_seconds: kinds.Seconds = 10.0
     live_regions: kinds.LiveRegions = DEFAULT_SPEED_POLICY.regions
     live_width: kinds.LiveWidth = 4096
+    board_shards: kinds.Shards = 1
     hourly: kinds.YesOrNo = True
     demo: kinds.YesOrNo = False
     search_path: str = ""
@@ -169,6 +172,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.home / "rules.toml"
 
     @property
+    def boards_file(self) -> Path:
+        """Where the boards are defined."""
+        return self.home / "boards.toml"
+
+    @property
     def policy(self) -> Policy:
         """The numbers that all parts agree on."""
         return DEFAULT_POLICY
@@ -177,6 +185,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def speed_policy(self) -> SpeedPolicy:
         """The bounds of live counting."""
         return SpeedPolicy.of_size(regions=self.live_regions, width=self.live_width)
+
+    def boards(self) -> Boards:
+        """Read what is ranked; without the file that is one game.
+
+        Raises:
+            InvalidBoardsError: the file says something that cannot be a board.
+        """
+        return Boards.parse(self.boards_file.read_text(encoding="utf-8")) if self.boards_file.exists() else ONE_GAME
 
     def clock(self) -> datetime:
         """Tell the present moment, UTC; in a replay stack that of its clock."""

@@ -12,9 +12,13 @@ from litestar import Litestar, Request, Response
 from litestar.routes import HTTPRoute
 
 from ingest.log_appender import LogAppender
+from ingest.log_kinds import PLAYS_KIND
 from serving import metrics
 from serving.answers import Answer, Head, Headers, head_of, refused, send_answer
 from serving.auth import KeyRing
+from serving.boards.addresses import METHODS, BoardRoute, board_address
+from serving.boards.endpoint import BoardsEndpoint
+from serving.boards.routes import boards_router
 from serving.bodies import ClientLeftError, Message, Receive, Scope, Send
 from serving.chart_questions import CHART_PATH, COUNT_ROUTE, LIVE_PATH, RACE_PATH, TOP_PATH, is_count
 from serving.chart_routes import charts_router
@@ -34,7 +38,7 @@ from serving.viewers import Viewers
 
 _OTHER = "other"  # the route of addresses that do not exist: metrics must not grow with what strangers try
 _FLUSH_SECONDS = 0.25  # how old the numbers of other workers may be in /metrics
-_SENT = b"authorization, content-type, content-encoding, if-none-match, last-event-id, x-request-id"
+_SENT = b"authorization, content-type, content-encoding, idempotency-key, if-none-match, last-event-id, x-request-id"
 _EXPOSED = b"x-request-id, retry-after, ratelimit, ratelimit-policy, etag"
 
 Answers = Callable[[Head, Receive, Send], Awaitable[Answer | None]]  # None: it has sent its answer itself
@@ -47,6 +51,7 @@ class Application:
         self._settings = settings
         self._ring = KeyRing(settings.home)
         self._appender = LogAppender(
+            PLAYS_KIND,
             settings.log_url,
             clock=settings.entry_clock,
             folder=settings.log_folder,
@@ -58,6 +63,7 @@ class Application:
         self._readers = readers
         self._live, self._closed = LiveCharts(settings.views_url), ClosedCharts(settings.lake_root)
         self._charts = ChartsEndpoint(live=self._live, closed=self._closed, readers=readers)
+        self._boards = BoardsEndpoint(settings, ring=self._ring, readers=readers)
         self._viewers = viewers = Viewers(settings)
         self._streams = LiveStreams(settings, live=self._live, readers=readers, viewers=viewers)
         self._races = RaceStreams(settings, readers=readers, viewers=viewers)
@@ -67,6 +73,7 @@ class Application:
             LIVE_PATH: self._serve_live,
             RACE_PATH: self._serve_race,
             **charts,
+            **dict.fromkeys(map(str, BoardRoute), self._answer_boards),
         }
         self._litestar = self._other_routes()
         self._routes = {route.path: route for route in self._litestar.routes}
@@ -83,7 +90,7 @@ class Application:
     async def _by_hand(self, scope: Scope, receive: Receive, send: Send, answers: Answers) -> None:
         head = head_of(scope)
         route = self._route(head.path)
-        head = head if route in (COUNT_ROUTE, head.path) else head._replace(path=route)
+        head = head if "{" in route else head._replace(path=route)  # those that name something keep what it is
         try:
             answer = self._preflight(head) or await answers(head, receive, send)
         except ClientLeftError:
@@ -97,6 +104,9 @@ class Application:
 
     async def _answer_events(self, head: Head, receive: Receive, _: Send) -> Answer:
         return await self._endpoint.answer(head, receive)
+
+    async def _answer_boards(self, head: Head, receive: Receive, _: Send) -> Answer:
+        return await self._boards.answer(head, receive)
 
     async def _answer_charts(self, head: Head, _: Receive, __: Send) -> Answer:
         return await self._charts.answer(head)
@@ -133,6 +143,8 @@ class Application:
         return answer._replace(headers=(*answer.headers, allow))
 
     def _methods(self, route: str) -> Collection[str]:
+        if route in set(BoardRoute):
+            return METHODS[BoardRoute(route)]
         found = self._routes.get(route)
         return found.methods - {"OPTIONS"} if isinstance(found, HTTPRoute) else ()
 
@@ -146,6 +158,8 @@ class Application:
             return path
         if is_count(path):
             return COUNT_ROUTE
+        if (board := board_address(path)) is not None:
+            return board.route.value
         plain = "/" + "/".join(part for part in path.split("/") if part)  # as Litestar reads it
         return plain if plain in self._routes else _OTHER
 
@@ -173,7 +187,7 @@ class Application:
         if head.method != "OPTIONS" or self._allowed_origin(head) is None:
             return None
         allowed = (
-            (b"access-control-allow-methods", b"GET, POST"),
+            (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
             (b"access-control-allow-headers", _SENT),
             (b"access-control-max-age", b"600"),
         )
@@ -183,7 +197,11 @@ class Application:
         surroundings = Surroundings(
             self._settings, appender=self._appender, ring=self._ring, tally=self._tally, live=self._live
         )
-        by_hand = [events_router(self._events_by_litestar), charts_router(self._charts_by_litestar)]
+        by_hand = [
+            events_router(self._events_by_litestar),
+            charts_router(self._charts_by_litestar),
+            boards_router(self._boards_by_litestar),
+        ]
         document = document_of([*by_hand, *routers(surroundings, b'{"info":{"title":""},"paths":{}}')])
         return Litestar(
             route_handlers=[*by_hand, *routers(surroundings, document)],
@@ -196,6 +214,10 @@ class Application:
     async def _events_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
         receive: Any = request.receive  # the same thing in Litestar's own types
         return await self._endpoint.answer(_head(request), receive)
+
+    async def _boards_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
+        receive: Any = request.receive  # the same thing in Litestar's own types
+        return await self._boards.answer(_head(request), receive)
 
     async def _charts_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
         return await self._charts.answer(_head(request))
@@ -213,7 +235,7 @@ class Application:
         _before_stopping(self._viewers.close)
         await self._appender.start(must_answer=False)
         watches = (self._ring.watch, self._endpoint.watch, self._live.watch, self._flush)
-        watching = [asyncio.create_task(watch()) for watch in watches]
+        watching = [*(asyncio.create_task(watch()) for watch in watches), *await self._boards.start()]
         log.info("worker_started")
         try:
             yield
@@ -223,6 +245,7 @@ class Application:
             self._viewers.close()
             await asyncio.gather(*watching, return_exceptions=True)
             await self._appender.stop()
+            await self._boards.stop()
             await self._live.close()
             self._closed.close()
             self._readers.close()

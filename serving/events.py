@@ -8,6 +8,7 @@ import msgspec
 from domain.clock import Clock, utc_now
 from domain.policy import DEFAULT_POLICY
 from ingest.log_appender import LogAppender
+from ingest.log_entry import Play
 from serving import metrics
 from serving.answers import JSON_TYPE, Answer, Head
 from serving.auth import KeyRing
@@ -46,7 +47,7 @@ class EventsEndpoint:
         self,
         settings: ApiSettings,
         *,
-        appender: LogAppender,
+        appender: LogAppender[Play],
         ring: KeyRing,
         tally: metrics.Tally,
         clock: Clock = utc_now,

@@ -12,6 +12,11 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 REQUESTS = Counter("lakeboard_http_requests_total", "Requests answered, by route and status.", ["route", "status"])
 _BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+SCORE_SECONDS = Histogram(
+    "lakeboard_score_seconds",
+    "From the request to the answer of taken scores, most of it waiting for the disk and for the boards.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
 ACCEPT_SECONDS = Histogram(
     "lakeboard_accept_seconds",
     "From the head of a request with events to its 202: reading, checking and the disk.",

@@ -17,12 +17,12 @@ from domain.events import MAX_REGION_LENGTH
 from serving.answers import Answer, Head
 from serving.bodies import Receive
 from serving.events import EVENTS_PATH, JSON_LINES, Accepted
-from serving.problems import OF_READING, PROBLEM_TYPE, REQUEST_CODES, ROW_CODES, Code, Problem
+from serving.problems import OF_BOARDS, OF_READING, PROBLEM_TYPE, REQUEST_CODES, ROW_CODES, Code, Problem
 from serving.settings import MAX_ROWS
 
 TITLE = "lakeboard"
 VERSION = "1"
-_NOT_OF_EVENTS = frozenset({Code.NOT_FOUND, Code.BAD_REQUEST}) | OF_READING
+_NOT_OF_EVENTS = frozenset({Code.NOT_FOUND, Code.BAD_REQUEST}) | OF_READING | OF_BOARDS
 _TEXT, _WHOLE, _NULL = OpenAPIType.STRING, OpenAPIType.INTEGER, OpenAPIType.NULL
 
 AnswerEvents = Callable[[Head, Receive], Any]

@@ -48,6 +48,18 @@ class Code(StrEnum):
     CHARTS_NOT_READY = "charts_not_ready"
     CHARTS_UNAVAILABLE = "charts_unavailable"
     LAKE_UNAVAILABLE = "lake_unavailable"
+    UNKNOWN_GAME = "unknown_game"
+    UNKNOWN_BOARD = "unknown_board"
+    NOT_RANKED = "not_ranked"
+    MATCH_CONFLICT = "match_conflict"
+    IDEMPOTENCY_REQUIRED = "idempotency_required"
+    PLAYER_INVALID = "player_invalid"
+    MATCH_INVALID = "match_invalid"
+    SCORE_INVALID = "score_invalid"
+    DELTA_INVALID = "delta_invalid"
+    GAME_NOT_ALLOWED = "game_not_allowed"
+    BOARDS_NOT_READY = "boards_not_ready"
+    BOARDS_UNAVAILABLE = "boards_unavailable"
 
 
 # Reasons that concern one row: the importer's own codes, with the field they are about and what a sender should know.
@@ -105,7 +117,37 @@ REQUEST_CODES: Mapping[str, tuple[HTTPStatus, str]] = {
     Code.CHARTS_NOT_READY: (HTTPStatus.SERVICE_UNAVAILABLE, "No live chart is ready"),
     Code.CHARTS_UNAVAILABLE: (HTTPStatus.SERVICE_UNAVAILABLE, "The views server does not answer"),
     Code.LAKE_UNAVAILABLE: (HTTPStatus.SERVICE_UNAVAILABLE, "The lake cannot be read"),
+    Code.UNKNOWN_GAME: (HTTPStatus.NOT_FOUND, "There is no such game"),
+    Code.UNKNOWN_BOARD: (HTTPStatus.NOT_FOUND, "The game has no such board"),
+    Code.NOT_RANKED: (HTTPStatus.NOT_FOUND, "The player is not on the board"),
+    Code.MATCH_CONFLICT: (HTTPStatus.CONFLICT, "The match has another score already"),
+    Code.IDEMPOTENCY_REQUIRED: (HTTPStatus.BAD_REQUEST, "The match of a score is not said"),
+    Code.PLAYER_INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "A player id cannot be as it was sent"),
+    Code.MATCH_INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "A match id cannot be as it was sent"),
+    Code.SCORE_INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "A score cannot be as it was sent"),
+    Code.DELTA_INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "A delta cannot be as it was sent"),
+    Code.GAME_NOT_ALLOWED: (HTTPStatus.FORBIDDEN, "The key is limited to other games"),
+    Code.BOARDS_NOT_READY: (HTTPStatus.SERVICE_UNAVAILABLE, "The boards are not whole yet"),
+    Code.BOARDS_UNAVAILABLE: (HTTPStatus.SERVICE_UNAVAILABLE, "The views server does not answer"),
 }
+
+# Those that only boards have.
+OF_BOARDS = frozenset(
+    {
+        Code.UNKNOWN_GAME,
+        Code.UNKNOWN_BOARD,
+        Code.NOT_RANKED,
+        Code.MATCH_CONFLICT,
+        Code.IDEMPOTENCY_REQUIRED,
+        Code.PLAYER_INVALID,
+        Code.MATCH_INVALID,
+        Code.SCORE_INVALID,
+        Code.DELTA_INVALID,
+        Code.GAME_NOT_ALLOWED,
+        Code.BOARDS_NOT_READY,
+        Code.BOARDS_UNAVAILABLE,
+    }
+)
 
 # Those that only reading has.
 OF_READING = frozenset(

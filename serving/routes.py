@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from domain.errors import LakeboardError
 from domain.log import Stream
 from ingest.log_appender import LogAppender
+from ingest.log_entry import Play
 from serving import metrics
 from serving.auth import KeyRing
 from serving.charts_page import CHARTS_PAGE
@@ -62,7 +63,13 @@ class Surroundings:
     """What the routes look at."""
 
     def __init__(
-        self, settings: ApiSettings, *, appender: LogAppender, ring: KeyRing, tally: metrics.Tally, live: LiveCharts
+        self,
+        settings: ApiSettings,
+        *,
+        appender: LogAppender[Play],
+        ring: KeyRing,
+        tally: metrics.Tally,
+        live: LiveCharts,
     ) -> None:
         self._tally = tally
         self._live = live

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from domain.boards.definitions import ONE_GAME, Boards
 from ingest.log_clock import ENTRY_CLOCK_NOW, EntryClock
 from ingest.log_server import MIN_FREE_BYTES
 
@@ -38,6 +39,8 @@ class ApiSettings:
         events_per_second: What one key may send, unless the key says otherwise.
         requests_per_second: The same for requests.
         views_url: Address of the views server; empty = there is none, and no live charts.
+        boards: What is ranked.
+        board_shards: Into how many shards the players of boards are split; as of the part that ranks.
         lake_root: Folder of the lake, for closed windows; None = there is none.
         reads_per_second: How often one key or address may read one chart.
         viewers: Live charts that a worker keeps open at a time; a part of its connections.
@@ -68,6 +71,8 @@ class ApiSettings:
     events_per_second: int = 500_000
     requests_per_second: int = 50_000
     views_url: str = ""
+    boards: Boards = ONE_GAME
+    board_shards: int = 1
     lake_root: Path | None = None
     reads_per_second: int = 5
     viewers: int = 256

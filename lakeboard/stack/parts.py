@@ -11,6 +11,7 @@ from lakeboard.stack.part import PartPlan
 from lakeboard.stack.servers import log_server_command, server_binary, socket_path, views_server_command
 
 LOG, VIEWS, LAKE_WRITER, SPEED, MERGER, API = "log", "views", "lake-writer", "speed", "merger", "api"
+BOARDS, BOARDS_STATE = "boards", "boards.json"
 HOURLY, FEED = "hourly", "feed"
 HOURLY_STATE, FEED_STATE = "hourly.json", "feed.json"
 LAKE_WRITER_STATE, SPEED_STATE, MERGER_STATE = "lake-writer.json", "speed.json", "merger.json"
@@ -79,7 +80,13 @@ def _live_plans(settings: Settings, own: Sequence[str]) -> list[PartPlan]:
         probe=state_probe(settings.run_folder / MERGER_STATE),
         needs=tuple(own),
     )
-    return [speed, merger]
+    boards = PartPlan(
+        name=BOARDS,
+        command=_lakeboard("boards"),
+        probe=state_probe(settings.run_folder / BOARDS_STATE),
+        needs=tuple(own),
+    )
+    return [speed, merger, boards]
 
 
 def _server_plan(settings: Settings, name: str, lock: int, on_log_ready: Callable[[], None]) -> PartPlan:

@@ -47,6 +47,7 @@ def test_status_shows_every_part_and_leaves_with_0_when_all_is_well(stack: Stack
         ("lake-writer", "up"),
         ("speed", "up"),
         ("merger", "up"),
+        ("boards", "up"),
         ("api", "up"),
     ]
     assert {part["pid"] for part in facts["parts"]} <= set(stack.processes())
@@ -103,7 +104,7 @@ def test_the_doctor_finds_the_running_servers_safe(stack: Stack) -> None:
     assert checks["views server"]["found"].endswith("is fit")
 
 
-@pytest.mark.parametrize("name", ["log", "views", "lake-writer", "speed", "merger", "api"])
+@pytest.mark.parametrize("name", ["log", "views", "lake-writer", "speed", "merger", "boards", "api"])
 def test_a_part_that_is_killed_is_started_again_and_well(stack: Stack, name: str) -> None:
     before = stack.part(name)
 
@@ -145,9 +146,9 @@ def test_a_killed_supervisor_takes_everything_with_it_and_a_stop_leaves_no_proce
         assert stack.process is not None
         left, key = stack.processes(), (stack.home / "dev.key").read_text()
         assert len(stack.workers()) == 2
-        assert {stack.part(name)["pid"] for name in ("log", "views", "lake-writer", "speed", "merger", "api")} <= set(
-            left
-        )
+        assert {
+            stack.part(name)["pid"] for name in ("log", "views", "lake-writer", "speed", "merger", "boards", "api")
+        } <= set(left)
 
         stack.process.kill()
         stack.process.wait()

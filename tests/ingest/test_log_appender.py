@@ -22,15 +22,16 @@ from domain.log import (
 from ingest.hashing import partition_number
 from ingest.log_appender import LogAppender
 from ingest.log_clock import ReplayClock
-from ingest.log_entry import decode_plays
+from ingest.log_entry import Play, decode_plays
 from ingest.log_keys import stream_key
+from ingest.log_kinds import PLAYS_KIND, Appended
 from ingest.redis_log import RedisLog
 from tests.log_entries import play
 from tests.servers import LogServer, log_server
 
 pytestmark = pytest.mark.redis
 
-Work = Callable[[LogAppender], Awaitable[None]]
+Work = Callable[[LogAppender[Play]], Awaitable[None]]
 SECONDS = 20.0
 
 
@@ -38,7 +39,7 @@ def with_appender(server: LogServer, work: Work, **options: object) -> None:
     """Run work against a started appender and stop it."""
 
     async def run() -> None:
-        appender = LogAppender(server.address, **options)  # type: ignore[arg-type]
+        appender = LogAppender(PLAYS_KIND, server.address, **options)  # type: ignore[arg-type]
         await appender.start()
         try:
             await asyncio.wait_for(work(appender), SECONDS)
@@ -66,7 +67,7 @@ def event_ids(server: LogServer) -> list[str]:
 def test_requests_of_the_same_moment_share_entries_and_each_play_is_in_the_partition_of_its_item(
     server: LogServer,
 ) -> None:
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         await asyncio.gather(*(appender.append([play(f"e{n}", f"item {n % 50}")], f"key {n % 3}") for n in range(500)))
 
     with_appender(server, work)
@@ -82,7 +83,7 @@ def test_requests_of_the_same_moment_share_entries_and_each_play_is_in_the_parti
 
 
 def test_a_request_is_answered_when_all_its_plays_can_be_read(server: LogServer) -> None:
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         for turn in range(5):
             mine = [play(f"{turn}.{n}", f"item {n}") for n in range(40)]
             others = [appender.append([play(f"other {turn}.{n}")], "other") for n in range(20)]
@@ -96,14 +97,14 @@ def test_a_request_is_answered_when_all_its_plays_can_be_read(server: LogServer)
 
 
 def test_a_request_that_goes_away_takes_no_other_with_it(server: LogServer) -> None:
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         tasks = [asyncio.create_task(appender.append([play(f"e{n}")], "api")) for n in range(30)]
         await asyncio.sleep(0)  # all have queued
         for task in tasks[::3]:
             task.cancel()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(answer) for answer in answers] == [
-            asyncio.CancelledError if n % 3 == 0 else type(None) for n in range(30)
+            asyncio.CancelledError if n % 3 == 0 else list for n in range(30)
         ]
         await appender.append([play("after")], "api")
 
@@ -113,9 +114,9 @@ def test_a_request_that_goes_away_takes_no_other_with_it(server: LogServer) -> N
 
 
 def test_stopping_first_puts_on_disk_what_waits(server: LogServer) -> None:
-    tasks: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[Sequence[Appended]]] = []
 
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         tasks.extend(asyncio.create_task(appender.append([play(f"e{n}")], "api")) for n in range(10))
         await asyncio.sleep(0)
 
@@ -128,7 +129,7 @@ def test_stopping_first_puts_on_disk_what_waits(server: LogServer) -> None:
 def test_a_killed_server_is_said_and_after_its_start_appends_go_on_with_nothing_lost(tmp_path: Path) -> None:
     with log_server(tmp_path) as server:
 
-        async def work(appender: LogAppender) -> None:
+        async def work(appender: LogAppender[Play]) -> None:
             await appender.append([play("before")], "api")
             server.kill()
             with pytest.raises(LogUnavailableError, match="does not answer"):
@@ -142,7 +143,7 @@ def test_a_killed_server_is_said_and_after_its_start_appends_go_on_with_nothing_
 
 
 def test_in_a_server_that_lost_its_log_a_new_one_is_made(server: LogServer) -> None:
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         await appender.append([play("before", f"item {n}") for n in range(3)], "api")
         with server.client() as client:
             client.flushall()
@@ -157,7 +158,7 @@ def test_a_full_server_refuses_and_takes_again_when_it_was_trimmed(tmp_path: Pat
     with log_server(tmp_path, max_bytes=8 << 20) as server:
         taken: list[str] = []
 
-        async def work(appender: LogAppender) -> None:
+        async def work(appender: LogAppender[Play]) -> None:
             with pytest.raises(LogFullError):
                 await append_for_ever(appender, taken)
             assert len(taken) > 1000
@@ -185,7 +186,7 @@ def test_a_replay_clock_that_went_back_stamps_again(server: LogServer) -> None:
     moments = iter([began + timedelta(seconds=s) for s in (10, 5, 5, 12, *range(13, 40))])
     clock = ReplayClock(start=began, began=began, speed=1.0, real=lambda: next(moments))
 
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         await appender.append([play("one")], "api")
         await appender.append([play("two")], "api")
 
@@ -205,7 +206,7 @@ def test_a_server_whose_clock_went_back_is_not_appended_to_until_the_lake_has_no
         ahead_ms = int(utc_now().timestamp() * 1000) + 3_600_000
         client.xadd(key, {"b": b""}, id=f"{ahead_ms}-99998")
 
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         await appender.append([play("99999")], "api")
         await appender.append([play("100000")], "api")
         with pytest.raises(LogFullError, match="clock went back"):
@@ -217,14 +218,14 @@ def test_a_server_whose_clock_went_back_is_not_appended_to_until_the_lake_has_no
         EntryId(ahead_ms, 2**20).version.bit_length()
 
 
-async def append_for_ever(appender: LogAppender, taken: list[str]) -> None:
+async def append_for_ever(appender: LogAppender[Play], taken: list[str]) -> None:
     while True:
         big = [play(f"{len(taken)}.{k}", f"item {k}", user_id="u" * 250) for k in range(200)]
         await appender.append(big, "api")
         taken.extend(each.event_id for each in big)
 
 
-async def until_taken(appender: LogAppender, event_id: str) -> None:
+async def until_taken(appender: LogAppender[Play], event_id: str) -> None:
     """Append until it works; the deadline is that of the work around it."""
     taken = False
     while not taken:
@@ -235,7 +236,7 @@ async def until_taken(appender: LogAppender, event_id: str) -> None:
 
 
 def until_taken_of(event_id: str) -> Work:
-    async def work(appender: LogAppender) -> None:
+    async def work(appender: LogAppender[Play]) -> None:
         await until_taken(appender, event_id)
 
     return work

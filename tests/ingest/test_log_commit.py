@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from ingest.log_appender import LogAppender
 from ingest.log_commit import commit
+from ingest.log_kinds import PLAYS_KIND
 from tests.log_entries import play
 from tests.servers import LogServer, log_server
 
@@ -89,21 +90,21 @@ def test_a_full_server_takes_nothing_of_a_commit_and_the_connection_stays_good(s
 
 def test_an_appender_that_is_stopped_finishes_what_it_was_given(server: LogServer) -> None:
     async def work() -> list[Any]:
-        appender = LogAppender(server.address)
+        appender = LogAppender(PLAYS_KIND, server.address)
         await appender.start()
         appends = [asyncio.create_task(appender.append([play(f"{n}-{m}") for m in range(100)], "s")) for n in range(50)]
         await asyncio.sleep(0)
         await appender.stop()
         return await asyncio.wait_for(asyncio.gather(*appends, return_exceptions=True), 20)
 
-    assert asyncio.run(work()) == [None] * 50
+    assert sum(place.events for (place,) in asyncio.run(work())) == 50 * 100
 
 
 def test_an_appender_may_start_before_its_server_and_takes_events_once_it_is_there(server: LogServer) -> None:
     server.kill()
 
     async def work() -> list[Any]:
-        appender = LogAppender(server.address)
+        appender = LogAppender(PLAYS_KIND, server.address)
         await appender.start(must_answer=False)
         before = await asyncio.gather(appender.append([play("1")], "s"), return_exceptions=True)
         await asyncio.to_thread(server.start)

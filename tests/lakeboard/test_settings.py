@@ -37,6 +37,7 @@ OTHER: dict[str, tuple[str, object]] = {
     "checkpoint_seconds": ("2.5", 2.5),
     "live_regions": ("50", 50),
     "live_width": ("8192", 8192),
+    "board_shards": ("8", 8),
     "hourly": ("false", False),
     "demo": ("true", True),
 }
@@ -85,6 +86,7 @@ def test_without_file_and_variables_everything_is_as_documented() -> None:
         checkpoint_seconds=10.0,
         live_regions=200,
         live_width=4096,
+        board_shards=1,
         search_path="",
         replay=None,
     )

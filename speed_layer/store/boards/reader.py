@@ -10,7 +10,7 @@ from domain.boards.ledger import LedgerRow, Match
 from domain.errors import LakeboardError
 from speed_layer.store.boards.keys import bucket_hash, of_shard
 from speed_layer.store.boards.scripts import LOOK
-from speed_layer.store.boards.writer import _position
+from speed_layer.store.boards.writer import Applied
 from speed_layer.store.coalesced import Argument, CoalescedCalls
 
 _NOT_READY, _NO_BOARD = 0, 1
@@ -120,11 +120,15 @@ class BoardsReader:
             below=list(merge(under, under_base))[:below],
         )
 
-    async def applied(self, shard: int, partitions: Sequence[int]) -> Sequence[tuple[int, int] | None]:
+    async def partitions(self) -> int:
+        """Return how many partitions the log has for scores; 0 while no shard was begun."""
+        return int(await self._calls.command("HGET", of_shard(0, "state"), "partitions") or 0)
+
+    async def applied(self, shard: int, partitions: Sequence[int]) -> Sequence[Applied | None]:
         """Return the positions up to which partitions are applied, as in `ShardState`."""
         names = [f"p{number}" for number in partitions]
         found = await self._calls.command("HMGET", of_shard(shard, "state"), *names)
-        return [None if text is None else _position(text.decode()) for text in found]
+        return [None if text is None else Applied.parse(text) for text in found]
 
     async def match(self, shard: int, match: Match, *, day: int) -> LedgerRow | None:
         """Return what is remembered of a match, that the log took on a day or the day before."""

@@ -7,7 +7,7 @@ had, nothing changes. So two consumers may try; leases only save them work.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from domain.boards.events import PlacedEvent
 from domain.boards.ledger import LedgerRow
@@ -21,6 +21,7 @@ WHOLE: Final = 2**31 - 1  # events of an entry that is applied wholly
 _DAY_US: Final = 86_400_000_000
 _HELD: Final = Struct(">qq")
 _NOTHING: Final = ""
+_UNLINKED: Final = 1000  # keys in one go
 
 Part = str | bytes | int
 _Name = TypeVar("_Name")
@@ -38,18 +39,49 @@ class BoardsMovedError(LakeboardError):
         return f"shard {self.shard} of the boards has another {self.what} than expected: nothing was written"
 
 
+class Applied(NamedTuple):
+    """Up to where a partition is applied.
+
+    Attributes:
+        version: `EntryId.version` of the last entry of which something is.
+        events: How many of its events are; `WHOLE` = all.
+        before: Version of the entry before it, -1 for the first.
+    """
+
+    version: int
+    events: int
+    before: int
+
+    def includes(self, version: int, number: int) -> bool:
+        """Say whether an event is applied."""
+        return self.version > version or (self.version == version and self.events > number)
+
+    @property
+    def read_after(self) -> int:
+        """Version of the entry behind which to read on; -1 = from the beginning."""
+        return self.version if self.events == WHOLE else self.before
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self:
+        """Read what `str` wrote."""
+        return cls(*map(int, text.split()))
+
+    def __str__(self) -> str:
+        return f"{self.version} {self.events} {self.before}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
     """How far a shard is.
 
     Attributes:
         log_id: Of which log; empty before any.
-        applied: Partition -> (`EntryId.version`, events applied of that entry).
+        applied: Up to where, by partition.
         ready: Whether readers may have its boards.
     """
 
     log_id: str
-    applied: Mapping[int, tuple[int, int]]
+    applied: Mapping[int, Applied]
     ready: bool
 
 
@@ -75,16 +107,20 @@ class BoardWriter:
         with self.views.translated():
             found = {octets(k).decode(): octets(v).decode() for k, v in self._hash("state").items()}
             self._versions = {octets(k).decode(): octets(v).decode() for k, v in self._hash("boards").items()}
-        applied = {int(name[1:]): _position(text) for name, text in found.items() if name[:1] == "p"}
+        places = {name[1:]: text for name, text in found.items() if name[0] == "p" and name[1:].isdigit()}
+        applied = {int(number): Applied.parse(text.encode()) for number, text in places.items()}
         return ShardState(log_id=found.get("log", ""), applied=applied, ready="ready" in found)
 
-    def begin(self, log_id: str) -> None:
-        """Begin anew with a log: nothing of an earlier one stays."""
+    def begin(self, log_id: str, *, partitions: int) -> None:
+        """Begin anew with a log: nothing of an earlier one stays.
+
+        Args:
+            log_id: Which.
+            partitions: How many it has for scores; readers find by it which shard a player is in.
+        """
+        forget_shard(self.views, self.shard)
         with self.views.translated():
-            old = list(self.views.client.scan_iter(match=of_shard(self.shard, "*"), count=1000))
-            for start in range(0, len(old), 1000):
-                self.views.client.unlink(*old[start : start + 1000])
-            self.views.client.hset(of_shard(self.shard, "state"), "log", log_id)
+            self.views.client.hset(of_shard(self.shard, "state"), items=["log", log_id, "partitions", partitions])
         self._versions = {}
 
     def say(self, *, as_of_ms: int, ready: bool) -> None:
@@ -130,8 +166,8 @@ class BoardWriter:
         partition: int,
         changes: Changes,
         *,
-        before: tuple[int, int] | None,
-        after: tuple[int, int],
+        before: Applied | None,
+        after: Applied,
         as_of_ms: int,
         day: int,
     ) -> None:
@@ -151,7 +187,7 @@ class BoardWriter:
         """
         boards = sorted({listed.board for listed in (*changes.entries, *changes.shadows)})
         fields = list(self._fields(changes, day))
-        args: list[Part] = [of_shard(self.shard), log_id, f"p{partition}", _text(before), _text(after), as_of_ms]
+        args: list[Part] = [of_shard(self.shard), log_id, f"p{partition}", str(before or ""), str(after), as_of_ms]
         args += [len(boards), *(part for board in boards for part in (board, self._versions.get(board, _NOTHING)))]
         args += [len(changes.entries)]
         for listed, entry in changes.entries.items():
@@ -193,24 +229,26 @@ class BoardWriter:
             yield of_shard(self.shard, "bans"), player, _NOTHING if until is None else str(until)
 
 
+def shards_of(views: Views) -> set[int]:
+    """Return the shards that the server has anything of."""
+    with views.translated():
+        states = list(views.client.scan_iter(match="lb:board:{*}:state", count=1000))
+    return {int(octets(key).decode().partition("{")[2].partition("}")[0]) for key in states}
+
+
+def forget_shard(views: Views, shard: int) -> None:
+    """Drop all that the server has of a shard, its state first: what is left of a killed one is nothing to readers."""
+    with views.translated():
+        views.client.delete(of_shard(shard, "state"))
+        old = list(views.client.scan_iter(match=of_shard(shard, "*"), count=1000))
+        for start in range(0, len(old), _UNLINKED):
+            views.client.unlink(*old[start : start + _UNLINKED])
+
+
 def day_of(events: Sequence[PlacedEvent]) -> int:
     """Return the day on which the log took the last of some events, counted since 1970 UTC."""
     return events[-1].logged_us // _DAY_US
 
 
-def is_applied(applied: tuple[int, int] | None, version: int, number: int) -> bool:
-    """Say whether a position includes an event."""
-    return applied is not None and (applied[0] > version or (applied[0] == version and applied[1] > number))
-
-
 def _there(names: Sequence[_Name], found: Sequence[bytes | None]) -> dict[_Name, bytes]:
     return {name: value for name, value in zip(names, found, strict=True) if value is not None}
-
-
-def _text(position: tuple[int, int] | None) -> str:
-    return _NOTHING if position is None else f"{position[0]} {position[1]}"
-
-
-def _position(text: str) -> tuple[int, int]:
-    version, _, done = text.partition(" ")
-    return int(version), int(done)

@@ -15,7 +15,7 @@ from domain.windows import EPOCH
 from speed_layer.boards.deciding import board_name, decide, lift, touched
 from speed_layer.store.boards.keys import bucket_hash, of_shard
 from speed_layer.store.boards.reader import BoardsReader
-from speed_layer.store.boards.writer import WHOLE, BoardWriter, day_of
+from speed_layer.store.boards.writer import WHOLE, Applied, BoardWriter, day_of
 from speed_layer.store.connection import Views, octets
 from tests.views_server import ViewsServer
 
@@ -94,19 +94,19 @@ class Shard:
     number: int = 0
     writer: BoardWriter = field(init=False)
     plainly: Plainly = field(init=False)
-    at: tuple[int, int] | None = None
+    at: Applied | None = None
 
     def __post_init__(self) -> None:
         self.writer = BoardWriter(self.views, self.number)
         self.plainly = Plainly(self.boards)
-        self.writer.begin(LOG)
+        self.writer.begin(LOG, partitions=1)
         self.writer.state()
 
     def apply(self, logged_us: int, *events: BoardEvent) -> None:
         """Decide and apply events as one entry of the log."""
-        version = 1 if self.at is None else self.at[0] + 1
+        version = 1 if self.at is None else self.at.version + 1
         placed = [PlacedEvent(Position(version, n), logged_us, one) for n, one in enumerate(events)]
-        day, after = day_of(placed), (version, WHOLE)
+        day, after = day_of(placed), Applied(version, WHOLE, version - 1)
         changes = decide(self.boards, self.writer.known(touched(self.boards, placed), day=day), placed)
         ms = logged_us // 1000
         self.writer.apply(LOG, 0, changes, before=self.at, after=after, as_of_ms=ms, day=day)

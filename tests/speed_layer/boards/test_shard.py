@@ -11,7 +11,7 @@ from domain.boards.events import NOT_SAID, EventKind
 from domain.boards.sort_key import KEY_BYTES, SCORE_BYTES, Mode, member
 from domain.periods import PeriodKind
 from speed_layer.store.boards.reader import BoardsNotReadyError, BoardsReader, Look
-from speed_layer.store.boards.writer import WHOLE, BoardsMovedError, BoardWriter
+from speed_layer.store.boards.writer import WHOLE, Applied, BoardsMovedError, BoardWriter
 from speed_layer.store.connection import Views, connect
 from tests.speed_layer.boards.shard import LOG, Shard, event, ranked
 from tests.views_server import ViewsServer, views_server
@@ -155,7 +155,7 @@ def test_events_that_were_applied_already_and_boards_that_changed_hands_are_refu
     shard.at = None
     with pytest.raises(BoardsMovedError, match="another position than expected"):
         shard.apply(START_US, event(player="a", match_id="2", score=5))
-    shard.at = (1, WHOLE)
+    shard.at = Applied(1, WHOLE, 0)
     views.client.hset("lb:board:{0}:boards", "default|all_time", "7")
     views.client.hset("lb:board:{0}:default|all_time:7:meta", "over_buckets", "1")
     with pytest.raises(BoardsMovedError, match="another version than expected"):
@@ -164,7 +164,7 @@ def test_events_that_were_applied_already_and_boards_that_changed_hands_are_refu
     views.client.delete("lb:board:{0}:default|all_time:7:meta")
 
     assert sorted((key, views.client.dump(key)) for key in views.client.keys("*")) == before
-    other.begin("log-2")
+    other.begin("log-2", partitions=1)
     with pytest.raises(BoardsMovedError, match="another log than expected"):
         shard.apply(START_US, event(player="a", match_id="2", score=5))
     assert other.state().log_id == "log-2"

@@ -1,0 +1,1 @@
+"""Boards over HTTP: scores in, ranks out."""

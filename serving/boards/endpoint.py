@@ -1,0 +1,83 @@
+"""All routes of boards as one, for one worker: what they share is opened and closed here."""
+
+import asyncio
+from collections.abc import Sequence
+
+from ingest.log_appender import LogAppender
+from ingest.log_kinds import SCORES_KIND
+from serving.answers import Answer, Head
+from serving.auth import KeyRing
+from serving.boards.addresses import DECISIONS, METHODS, WRITES, BoardAddress, board_address
+from serving.boards.admin import BoardAdmin
+from serving.boards.reads import BoardReads
+from serving.boards.scores import ScoresEndpoint
+from serving.boards.view import BoardViews
+from serving.bodies import Receive
+from serving.problems import Code, RefusedError
+from serving.readers import Readers
+from serving.settings import ApiSettings
+from speed_layer.store.boards.reader import BoardsReader
+
+
+class BoardsEndpoint:
+    """The routes. `start` before use, `stop` after.
+
+    Args:
+        settings: Of the API.
+        ring: Keys.
+        readers: Who may read, and how often.
+    """
+
+    def __init__(self, settings: ApiSettings, *, ring: KeyRing, readers: Readers) -> None:
+        self._is_there = bool(settings.views_url)
+        boards = settings.boards
+        self._reader = BoardsReader(settings.views_url or "redis://127.0.0.1:1")  # of no use: refused before
+        views = BoardViews(self._reader, shards=settings.board_shards)
+        self._appender = LogAppender(
+            SCORES_KIND,
+            settings.log_url,
+            clock=settings.entry_clock,
+            folder=settings.log_folder,
+            min_free_bytes=settings.min_free_bytes,
+        )
+        self._scores = ScoresEndpoint(settings, boards=boards, appender=self._appender, ring=ring, views=views)
+        self._admin = BoardAdmin(settings, ring=ring, scores=self._scores)
+        self._reads = BoardReads(settings, boards=boards, views=views, readers=readers)
+
+    async def start(self) -> Sequence[asyncio.Task[None]]:
+        """Begin; return what has to be cancelled at the end."""
+        await self._appender.start(must_answer=False)
+        return [asyncio.create_task(watch()) for watch in (self._scores.watch, self._admin.watch)]
+
+    async def stop(self) -> None:
+        """Append what waits, then close."""
+        await self._appender.stop()
+        await self._scores.close()
+        await self._reader.close()
+
+    async def answer(self, head: Head, receive: Receive) -> Answer:
+        """Take a request and return its answer.
+
+        Raises:
+            RefusedError: it is not served.
+            LogFullError, LogUnavailableError, LogReplacedError: the log does not take it.
+            ClientLeftError: there is nobody to answer.
+        """
+        address = _address(head.path)
+        allowed = METHODS[address.route]
+        if head.method not in allowed:
+            raise RefusedError(Code.METHOD_NOT_ALLOWED, f"this address takes {' and '.join(allowed)}")
+        if not self._is_there:
+            raise RefusedError(Code.BOARDS_UNAVAILABLE, "this API has no views server: views_url says where one is")
+        if address.route in WRITES:
+            return await self._scores.answer(head, receive, address)
+        if address.route in DECISIONS:
+            return await self._admin.answer(head, receive, address)
+        return await self._reads.answer(head, address)
+
+
+def _address(path: str) -> BoardAddress:
+    found = board_address(path)
+    if found is None:
+        raise RefusedError(Code.NOT_FOUND, "see /docs for what there is")
+    return found

@@ -1,0 +1,155 @@
+"""A board as one, over all its shards: pages, places and neighbours, of one moment each."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+
+from domain.boards.sort_key import KEY_BYTES, SCORE_BYTES, member
+from ingest.hashing import partition_number
+from speed_layer.store.boards.reader import BoardsNotReadyError, BoardsReader, Look
+from speed_layer.store.leases import ViewsUnavailableError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Rows of a board.
+
+    Attributes:
+        before: How many stand before the first of them.
+        members: In the order of the board.
+        size: Players of the board.
+        as_of_ms: Log time that is applied, milliseconds since 1970 UTC.
+    """
+
+    before: int
+    members: Sequence[bytes]
+    size: int
+    as_of_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A player's place.
+
+    Attributes:
+        member: Of the player.
+        before: How many stand before.
+        better: How many have a better score.
+        above: Those just before, the nearest last.
+        below: Those just after, the nearest first.
+        size: Players of the board.
+        as_of_ms: As in `Page`.
+    """
+
+    member: bytes
+    before: int
+    better: int
+    above: Sequence[bytes]
+    below: Sequence[bytes]
+    size: int
+    as_of_ms: int
+
+
+class BoardViews:
+    """Reads boards for one event loop.
+
+    Args:
+        reader: Of the shards.
+        shards: How many there are.
+    """
+
+    def __init__(self, reader: BoardsReader, *, shards: int) -> None:
+        self.reader = reader
+        self._shards = shards
+
+    async def shard_of(self, player_id: str) -> int:
+        """Return the shard that a player is in.
+
+        Raises:
+            BoardsNotReadyError: no shard was begun.
+            ViewsUnavailableError: the views server does not answer.
+        """
+        if self._shards == 1:
+            return 0
+        partitions = await self.reader.partitions()
+        if not partitions:
+            raise BoardsNotReadyError(0)
+        return self.shard_of_partition(partition_number(player_id, partitions))
+
+    def shard_of_partition(self, number: int) -> int:
+        """Return the shard that the players of a partition of the log are in."""
+        return number % self._shards
+
+    async def page(self, board: str, *, after: bytes, size: int) -> Page:
+        """Return the rows behind a member, which need not be there any more; empty = from the top.
+
+        Raises:
+            BoardsNotReadyError: a shard is not whole.
+            ViewsUnavailableError: the views server does not answer.
+        """
+        place = after + b"\0" if after else b""  # the next that can be: no id holds a zero byte
+        looks = await asyncio.gather(
+            *[self.reader.look(shard, board, member=place, below=size) for shard in range(self._shards)]
+        )
+        return Page(
+            before=sum(look.before for look in looks),
+            members=list(islice(merge(*[look.below for look in looks]), size)),
+            size=sum(look.size for look in looks),
+            as_of_ms=min(look.as_of_ms for look in looks),
+        )
+
+    async def standing(self, board: str, player_id: str, *, around: int = 0, better: bool = False) -> Standing | None:
+        """Return a player's place, with as many neighbours as asked for, on both sides together twice as many.
+
+        At an edge of the board the other side has more, so that a list is as long there as anywhere.
+
+        Raises:
+            BoardsNotReadyError, ViewsUnavailableError: as `page`.
+        """
+        own, wide = await self.shard_of(player_id), 2 * around
+        first = await self.reader.look(own, board, player_id=player_id, above=wide, below=wide, better=better)
+        if first.entry is None:
+            return None
+        mine = member(first.entry[:KEY_BYTES], player_id)
+        looks = [first, *await self._others(own, board, mine, wide, better=better)]
+        above = list(islice(merge(*[look.above for look in looks], reverse=True), wide))
+        below = list(islice(merge(*[look.below for look in looks]), wide))
+        ups = max(around, wide - len(below))
+        downs = max(around, wide - len(above))
+        return Standing(
+            member=mine,
+            before=sum(look.before for look in looks),
+            better=sum(look.better for look in looks),
+            above=above[:ups][::-1],
+            below=below[:downs],
+            size=sum(look.size for look in looks),
+            as_of_ms=min(look.as_of_ms for look in looks),
+        )
+
+    async def standing_or_none(self, board: str, player_id: str) -> Standing | None:
+        """Return a player's place without neighbours; None when there is none, or when it cannot be had now."""
+        try:
+            return await self.standing(board, player_id)
+        except (BoardsNotReadyError, ViewsUnavailableError):
+            return None
+
+    async def better_than(self, board: str, members: Sequence[bytes]) -> Sequence[int]:
+        """Return how many have a better score than each of some members."""
+        prefixes = {one[:SCORE_BYTES] for one in members}
+        found = {prefix: await self._before(board, prefix) for prefix in prefixes}
+        return [found[one[:SCORE_BYTES]] for one in members]
+
+    async def _before(self, board: str, place: bytes) -> int:
+        looks = await asyncio.gather(*[self.reader.look(shard, board, member=place) for shard in range(self._shards)])
+        return sum(look.before for look in looks)
+
+    async def _others(self, own: int, board: str, mine: bytes, wide: int, *, better: bool) -> Sequence[Look]:
+        return await asyncio.gather(
+            *[
+                self.reader.look(shard, board, member=mine, above=wide, below=wide, better=better)
+                for shard in range(self._shards)
+                if shard != own
+            ]
+        )
