@@ -11,7 +11,8 @@ import duckdb
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from domain.tables import HOURLY_COUNTS, LEFT_OUT, PLAYS, POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
+from domain.tables import HOURLY_COUNTS, LEFT_OUT, PLAYS
 from ingest.lake_reader import LakeReader
 from ingest.lake_writer import bronze_position, create_tables
 from ingest.read_files import LakeFiles

@@ -1,6 +1,7 @@
 """Writes `docs/tables.md` from the definitions, so that the page cannot say anything else than the code."""
 
-from domain.tables import ALL, Column, Table
+from domain.table import Column, Table
+from domain.tables import ALL
 
 _HEAD = """# Tables
 

@@ -1,82 +1,7 @@
 """Every table of the lake, column by column: the one definition that writers, readers and `docs/tables.md` share."""
 
-from dataclasses import dataclass
-from enum import Enum
-
-
-class Type(Enum):
-    """Column types that Delta, Spark, Arrow, DuckDB and Polars all have; the value is Spark's DDL name."""
-
-    STRING = "string"
-    INT = "int"  # 32 bits
-    LONG = "bigint"  # 64 bits
-    DATE = "date"
-    TIMESTAMP = "timestamp"  # UTC, microseconds
-    BOOLEAN = "boolean"
-
-
-class Writer(Enum):
-    """The only engine that commits to a table."""
-
-    LAKE_WRITER = "lake writer (deltalake)"
-    SPARK = "Spark jobs"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its meaning says the unit, the time zone, and what NULL means where it is allowed."""
-
-    name: str
-    type: Type
-    meaning: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """One table of the lake.
-
-    Attributes:
-        name: `<room>/<table>`, which is also its path below the lake's root.
-        grain: What one row is.
-        partition_by: Columns that are folders; a commit replaces whole folders.
-        checks: CHECK constraints by name, comparisons of strings and integers only.
-    """
-
-    name: str
-    grain: str
-    columns: tuple[Column, ...]
-    partition_by: tuple[str, ...]
-    writer: Writer
-    checks: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names in order."""
-        return [column.name for column in self.columns]
-
-    @property
-    def view(self) -> str:
-        """Name in `lakeboard sql`: the part after the room."""
-        return self.name.split("/")[1]
-
-
-_EVENT_DATE = Column("event_date", Type.DATE, "UTC day of event_time")
-_EVENT_HOUR = Column("event_hour", Type.INT, "UTC hour of event_time, 0 to 23")
-_INGESTED_DATE = Column("ingested_date", Type.DATE, "UTC day of ingested_at")
-_POSITION = (
-    Column("ingested_at", Type.TIMESTAMP, "when the log took the event, UTC; for an import, when it began"),
-    Column("log_id", Type.STRING, "the log it came through; `import/<source>` for an import"),
-    Column("log_partition", Type.INT, "partition of the log; for an import, the number of the file in its source"),
-    Column("log_ms", Type.LONG, "first part of the log's entry id, milliseconds since 1970 UTC"),
-    Column("log_sequence", Type.LONG, "second part of the log's entry id; 0 for an import"),
-    Column("log_index", Type.LONG, "place inside the entry, from 0; for an import, the row in its file"),
-)
-_WRITER = (
-    Column("writer", Type.STRING, "who committed the row: the id of its Delta transaction"),
-    Column("writer_seq", Type.LONG, "version of that transaction, growing per writer"),
-)
-POSITION_COLUMNS = tuple(column.name for column in _POSITION)
+from domain.board_tables import SCORES
+from domain.table import EVENT_DATE, EVENT_HOUR, INGESTED_DATE, POSITION, WRITER, Column, Table, Type, Writer
 
 PLAYS = Table(
     name="bronze/plays",
@@ -91,15 +16,15 @@ PLAYS = Table(
         Column("region", Type.STRING, "where, upper case; ZZ = unknown"),
         Column("user_id", Type.STRING, "who played; NULL = not said", nullable=True),
         Column("event_time", Type.TIMESTAMP, "when it happened, UTC"),
-        _EVENT_DATE,
-        _EVENT_HOUR,
+        EVENT_DATE,
+        EVENT_HOUR,
         Column("duration_ms", Type.LONG, "how long it played, milliseconds; NULL = not said", nullable=True),
         Column("count", Type.LONG, "how many plays the event stands for, at least 1"),
         Column("source", Type.STRING, "name of the import, or of the API"),
         Column("source_row", Type.LONG, "row in the source's file, from 0; NULL for the API", nullable=True),
         Column("time_source", Type.STRING, "`client` = event_time was sent, `server` = the log's time stands for it"),
-        *_POSITION,
-        *_WRITER,
+        *POSITION,
+        *WRITER,
     ),
     checks=(
         ("count_positive", "count >= 1"),
@@ -124,8 +49,8 @@ REJECTS = Table(
         ),
         Column("payload", Type.STRING, "the row as it stood, bytes that are no UTF-8 as \\xNN, cut at 64 KiB"),
         Column("ingested_at", Type.TIMESTAMP, "when the import began, UTC"),
-        _INGESTED_DATE,
-        *_WRITER,
+        INGESTED_DATE,
+        *WRITER,
     ),
 )
 
@@ -137,7 +62,7 @@ LEFT_OUT = Table(
     columns=(
         Column("event_id", Type.STRING, "id of the event"),
         Column("id_hash", Type.LONG, "as in bronze/plays"),
-        *_POSITION,
+        *POSITION,
         Column("item_id", Type.STRING, "item it was sent for"),
         Column("region", Type.STRING, "region it was sent for"),
         Column("count", Type.LONG, "plays it stood for"),
@@ -146,13 +71,13 @@ LEFT_OUT = Table(
             Column(
                 f"winner_{column.name}", column.type, f"{column.name} of the copy that counts; NULL for a rule", True
             )
-            for column in _POSITION
+            for column in POSITION
         ),
         Column(
             "winner_payload_hash", Type.LONG, "payload_hash of the copy that counts; NULL for a rule", nullable=True
         ),
-        _EVENT_DATE,
-        _EVENT_HOUR,
+        EVENT_DATE,
+        EVENT_HOUR,
     ),
 )
 
@@ -177,8 +102,8 @@ HOURLY_COUNTS = Table(
     partition_by=("event_date", "event_hour"),
     writer=Writer.SPARK,
     columns=(
-        _EVENT_DATE,
-        _EVENT_HOUR,
+        EVENT_DATE,
+        EVENT_HOUR,
         Column("region", Type.STRING, "region, ZZ = unknown"),
         Column("item_id", Type.STRING, "item; an item whose counted is 0 stays"),
         *_COUNTS,
@@ -192,7 +117,7 @@ DAILY_COUNTS = Table(
     partition_by=("event_date",),
     writer=Writer.SPARK,
     columns=(
-        _EVENT_DATE,
+        EVENT_DATE,
         Column("region", Type.STRING, "region, ZZ = unknown"),
         Column("item_id", Type.STRING, "item"),
         *_COUNTS,
@@ -206,8 +131,8 @@ HOURS = Table(
     partition_by=("event_date",),
     writer=Writer.SPARK,
     columns=(
-        _EVENT_DATE,
-        _EVENT_HOUR,
+        EVENT_DATE,
+        EVENT_HOUR,
         Column("state", Type.STRING, "certified = counted past its end + grace, provisional = more may come"),
         Column("received_events", Type.LONG, "events received, copies included"),
         Column("counted", Type.LONG, "plays that count, all regions"),
@@ -220,7 +145,7 @@ HOURS = Table(
 
 _CHART_COLUMNS = (
     Column("window_length", Type.STRING, "1h or 1d"),
-    _EVENT_DATE,
+    EVENT_DATE,
     Column("event_hour", Type.INT, "UTC hour at which the window starts; 0 for a day"),
     Column("window_start", Type.TIMESTAMP, "start of the window, included, UTC"),
     Column("region", Type.STRING, "region, ZZ = unknown, * = all regions"),
@@ -293,6 +218,6 @@ RELEASES = Table(
     ),
 )
 
-BRONZE = (PLAYS, REJECTS)
+BRONZE = (PLAYS, SCORES, REJECTS)
 DERIVED = (LEFT_OUT, HOURLY_COUNTS, DAILY_COUNTS, CHARTS, CHART_HISTORY, HOURS, RESTATEMENTS)
 ALL = (*BRONZE, *DERIVED, RELEASES)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from domain.tables import Table, Type
+from domain.table import Table, Type
 
 _ARROW = {
     Type.STRING: pa.string(),

@@ -20,8 +20,10 @@ from domain.answers import (
     pieces,
     restated_back,
 )
+from domain.board_tables import SCORES
 from domain.events import ALL_REGIONS
 from domain.releases import Release
+from domain.table import Table
 from domain.tables import (
     ALL,
     CHART_HISTORY,
@@ -34,7 +36,6 @@ from domain.tables import (
     REJECTS,
     RELEASES,
     RESTATEMENTS,
-    Table,
 )
 from domain.windows import Granularity, Window, hour_of
 from ingest.read_files import LakeFiles, PinnedTable
@@ -182,7 +183,7 @@ class LakeReader:
         return [self.table(table) for table in ALL]
 
     def _pin(self, table: Table) -> PinnedTable:
-        if table in (RELEASES, REJECTS):
+        if table in (RELEASES, REJECTS, SCORES):  # what no release binds
             return self.files.pin(table)
         newest = self.releases.latest(1)
         if not newest:

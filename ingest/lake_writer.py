@@ -13,7 +13,8 @@ from deltalake.exceptions import CommitFailedError
 from domain.errors import LakeboardError
 from domain.frontier import read_to_of_log
 from domain.position import LAKE_WRITER, BronzePosition
-from domain.tables import BRONZE, PLAYS, Table, Writer
+from domain.table import Table, Writer
+from domain.tables import BRONZE, PLAYS
 from ingest.arrow import arrow_schema
 from ingest.delta_log import app_transactions, newest_version, row_count
 from ingest.durable import make_durable

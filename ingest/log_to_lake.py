@@ -1,4 +1,4 @@
-"""Moves plays from the log to bronze, each exactly once: what was read and up to where are one Delta commit.
+"""Moves events from the log to bronze, each exactly once: what was read and up to where are one Delta commit.
 
 The transactions in Delta are the truth about what is in the lake. The log's offsets follow them, never lead: an offset
 is committed when the rows are on disk, and only then may the log forget them.
@@ -9,20 +9,32 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final, Protocol
 
 import pyarrow as pa
 
+from domain.board_tables import SCORES
 from domain.errors import LakeboardError
 from domain.frontier import log_in_use
 from domain.log import LAKE_READER, Entry, EntryId, Partition, Stream, TrimmedError
 from domain.position import LOG_IN_USE, READ_TO
+from domain.table import Table
 from domain.tables import PLAYS
 from domain.windows import milliseconds
 from ingest.arrow import arrow_schema
 from ingest.durable import commits_since, make_durable
 from ingest.lake_writer import BronzeWriter
 from ingest.log_to_lake_rows import plays_rows, writer_of
+from ingest.log_to_lake_scores import scores_rows
 from ingest.redis_log import RedisLog
+
+
+class Rows(Protocol):
+    """Makes rows of bronze of entries of one partition."""
+
+    def __call__(self, entries: Sequence[Entry], /, *, log_id: str, partition: Partition) -> pa.Table:
+        """Return one row an event, in the order of the log."""
+
 
 _NEVER = -1
 _READ_BYTES = 8 << 20  # what one read should bring
@@ -48,7 +60,7 @@ class Committed:
     """What one commit moved.
 
     Attributes:
-        version: Of `bronze/plays`.
+        version: Of the table.
         events: Rows.
         partitions: How many partitions had some.
         seconds: From the start of the commit to the end of the trim.
@@ -94,21 +106,42 @@ class Progress:
         return max(reached, self.committed_read_to_ms)
 
 
+@dataclass(frozen=True)
+class StreamToLake:
+    """Where the events of a stream go.
+
+    Attributes:
+        stream: Which.
+        table: Of bronze.
+        rows: Makes rows of entries of one partition.
+    """
+
+    stream: Stream
+    table: Table
+    rows: Rows
+
+
+PLAYS_TO_LAKE: Final = StreamToLake(Stream.PLAYS, PLAYS, plays_rows)
+SCORES_TO_LAKE: Final = StreamToLake(Stream.SCORES, SCORES, scores_rows)
+
+
 @dataclass
 class LogToLake:
-    """Reads plays of one log and commits them to one lake; `start` it before use.
+    """Reads one stream of one log and commits it to one lake; `start` it before use.
 
     Args:
         log: The log.
         bronze: Writer of the lake, whose tables exist.
         rows: Events that one commit should have at most; an entry is never cut, so it may be some more.
         on_step: Told the name of each step as it begins.
+        kind: Which stream, and where it goes.
     """
 
     log: RedisLog
     bronze: BronzeWriter
     rows: int
     on_step: Callable[[str], None] = lambda step: None
+    kind: StreamToLake = PLAYS_TO_LAKE
     progress: dict[Partition, Progress] = field(default_factory=dict, init=False)
     events: int = field(default=0, init=False)
     _gathered: list[pa.Table] = field(default_factory=list, init=False)
@@ -127,12 +160,12 @@ class LogToLake:
 
     def start(self) -> None:
         """Find where to go on, hold back the trim, and finish what a killed one may have left undone."""
-        path = self.bronze.lake_root / PLAYS.name
-        version, transactions = self.bronze.transactions(PLAYS)
+        path = self.bronze.lake_root / self.kind.table.name
+        version, transactions = self.bronze.transactions(self.kind.table)
         if log_in_use(transactions) != self.log.log_id:
             changes = [n for app, n in transactions.items() if app.startswith(LOG_IN_USE)]
             self._marks = {f"{LOG_IN_USE}{self.log.log_id}": max(changes, default=0) + 1}
-        for partition in self.log.partitions(Stream.PLAYS):
+        for partition in self.log.partitions(self.kind.stream):
             committed = transactions.get(writer_of(self.log.log_id, partition), _NEVER)
             read_to_ms = transactions.get(self._read_to(partition), _NEVER)
             self.progress[partition] = Progress(committed, EntryId.of_version(committed), read_to_ms)
@@ -164,8 +197,8 @@ class LogToLake:
         moved = {p: at for p, at in self.progress.items() if at.read != EntryId.of_version(at.committed)}
         self.on_step("commit")
         version = self.bronze.append_from(
-            PLAYS,
-            pa.concat_tables(self._gathered) if self._gathered else arrow_schema(PLAYS).empty_table(),
+            self.kind.table,
+            pa.concat_tables(self._gathered) if self._gathered else arrow_schema(self.kind.table).empty_table(),
             after={writer_of(self.log.log_id, p): progress.committed for p, progress in self.progress.items()},
             transactions=self._transactions(moved),
         )
@@ -175,7 +208,7 @@ class LogToLake:
         for progress in moved.values():
             progress.committed = progress.read.version
         self.on_step("make durable")
-        make_durable(self.bronze.lake_root / PLAYS.name, [version])
+        make_durable(self.bronze.lake_root / self.kind.table.name, [version])
         self._let_go()
         return Committed(version=version, events=events, partitions=len(moved), seconds=time.monotonic() - began)
 
@@ -191,7 +224,7 @@ class LogToLake:
         except TrimmedError as error:
             raise LakeBehindLogError(str(error)) from error
         if reading.entries:
-            rows = plays_rows(reading.entries, log_id=self.log.log_id, partition=partition)
+            rows = self.kind.rows(reading.entries, log_id=self.log.log_id, partition=partition)
             self._gathered.append(rows)
             self.events += len(rows)
             progress.found(reading.entries, len(rows))

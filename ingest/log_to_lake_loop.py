@@ -9,11 +9,12 @@ from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 
+from domain.board_tables import SCORES
 from domain.clock import Clock
 from domain.errors import LakeboardError
 from domain.log import LogFullError, LogLostEndError, LogReplacedError, LogUnavailableError
 from ingest.lake_writer import BronzeWriter, MovedError, NotCommittedError
-from ingest.log_to_lake import LogToLake
+from ingest.log_to_lake import SCORES_TO_LAKE, Committed, LogToLake
 from ingest.log_to_lake_state import FAILED, STOPPED, WAITING, WORKING, StateFile
 from ingest.redis_log import RedisLog
 from ingest.table_lock import TableLockedError, locked
@@ -88,7 +89,7 @@ class LakeWriterJob:
 
 
 def run(job: LakeWriterJob, stop: Stop) -> None:
-    """Move plays from the log to the lake until `stop` is set, or once.
+    """Move events from the log to the lake until `stop` is set, or once.
 
     Args:
         job: What to do.
@@ -164,30 +165,39 @@ class _Service:
                 self._wait(error)
 
     def _move(self, log: RedisLog) -> bool:
-        """Move plays of one log; return whether all is done."""
+        """Move the events of one log; return whether all is done."""
         writer = LogToLake(log, self._bronze, self.job.rows, self.job.on_step)
+        scores = LogToLake(log, self._bronze, self.job.rows, self.job.on_step, SCORES_TO_LAKE)
         writer.start()
+        scores.start()
         self.state.change(WORKING)
         self.job.tell(
             "reading", log_id=log.log_id, positions={str(p): str(at.read) for p, at in writer.progress.items()}
         )
         while True:
-            self._gather(writer)
+            self._gather(writer, scores)
+            if scores.events:  # nothing asks up to when the lake has read scores while there are none
+                self._tell_of(scores.commit(), SCORES.name)
             done = writer.commit()
             lag = self.state.committed(done, writer)
             self._waits = 0
             self.job.tell("committed", version=done.version, events=done.events, partitions=done.partitions,
                           seconds=round(done.seconds, 3), lag_seconds=lag)  # fmt: skip
-            if self.stop.is_set() or (self.job.once and writer.at_end):
+            if self.stop.is_set() or (self.job.once and writer.at_end and scores.at_end):
                 return True
 
-    def _gather(self, writer: LogToLake) -> None:
+    def _tell_of(self, done: Committed, table: str) -> None:
+        self.job.tell("committed", table=table, version=done.version, events=done.events, partitions=done.partitions,
+                      seconds=round(done.seconds, 3))  # fmt: skip
+
+    def _gather(self, *writers: LogToLake) -> None:
         """Read until a commit is due or full; when asked to stop, read nothing more."""
         due = time.monotonic() + (0 if self.job.once else self.job.every_seconds)
         while not self.stop.is_set():
-            writer.poll()
+            for writer in writers:
+                writer.poll()
             left = due - time.monotonic()
-            if writer.is_full or left <= 0:
+            if any(writer.is_full for writer in writers) or left <= 0:
                 return
             self.stop.wait(min(_POLL_SECONDS, left))
 

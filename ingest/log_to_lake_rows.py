@@ -25,7 +25,7 @@ def writer_of(log_id: str, partition: Partition) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stamps:
+class Stamps:
     """What the log said of the entries, repeated for each of their events."""
 
     ms: Int64s
@@ -50,7 +50,7 @@ def plays_rows(entries: Sequence[Entry], *, log_id: str, partition: Partition) -
         NoVersionError: an entry's counter is too large.
     """
     plays = [decode_plays(entry.body, where=f"{entry.id} of partition {partition}") for entry in entries]
-    stamps = _stamps(entries, [len(play) for play in plays])
+    stamps = stamps_of(entries, [len(play) for play in plays])
     sent_us = _numbers([play.event_times_us for play in plays])
     duration = _numbers([play.durations_ms for play in plays])
     by_server = sent_us == NOT_SAID
@@ -66,21 +66,28 @@ def plays_rows(entries: Sequence[Entry], *, log_id: str, partition: Partition) -
         "id_hash": pa.array(_numbers([play.id_hashes for play in plays])),
         "payload_hash": payload_hashes(**said, event_time_us=pa.array(sent_us, mask=by_server)),
         **said,
-        **_time_columns(np.where(by_server, stamps.ms * _MILLISECOND_US, sent_us)),
+        **time_columns(np.where(by_server, stamps.ms * _MILLISECOND_US, sent_us)),
         "time_source": _TIME_SOURCES.take(pa.array(by_server.astype(np.int8))),
         "source": _sources(plays),
         "source_row": pa.nulls(len(sent_us), pa.int64()),
-        **_position_columns(stamps, log_id, partition),
+        **position_columns(stamps, log_id, partition),
     }
     return pa.table(columns)
 
 
-def _stamps(entries: Sequence[Entry], lengths: Sequence[int]) -> _Stamps:
+def stamps_of(entries: Sequence[Entry], lengths: Sequence[int]) -> Stamps:
+    """Return what the log said of entries, repeated for each of their events.
+
+    Args:
+        entries: In the order of the log.
+        lengths: Events of each.
+    """
+
     def repeated(numbers: Sequence[int]) -> Int64s:
         return np.repeat(np.array(numbers, dtype=np.int64), lengths)
 
     first = np.cumsum([0, *lengths[:-1]], dtype=np.int64)
-    return _Stamps(
+    return Stamps(
         ms=repeated([entry.id.ms for entry in entries]),
         sequence=repeated([entry.id.sequence for entry in entries]),
         version=repeated([entry.id.version for entry in entries]),
@@ -88,7 +95,8 @@ def _stamps(entries: Sequence[Entry], lengths: Sequence[int]) -> _Stamps:
     )
 
 
-def _position_columns(stamps: _Stamps, log_id: str, partition: Partition) -> dict[str, pa.Array]:
+def position_columns(stamps: Stamps, log_id: str, partition: Partition) -> dict[str, pa.Array]:
+    """Return the columns that say where rows stand in the log, and who commits them."""
     count = len(stamps.ms)
     return {
         "ingested_at": pa.array(stamps.ms * _MILLISECOND_US).cast(_US_UTC),
@@ -102,7 +110,8 @@ def _position_columns(stamps: _Stamps, log_id: str, partition: Partition) -> dic
     }
 
 
-def _time_columns(us: Int64s) -> dict[str, pa.Array]:
+def time_columns(us: Int64s) -> dict[str, pa.Array]:
+    """Return `event_time`, `event_date` and `event_hour` of moments in microseconds since 1970 UTC."""
     return {
         "event_time": pa.array(us).cast(_US_UTC),
         "event_date": pa.array((us // _DAY_US).astype(np.int32)).cast(pa.date32()),

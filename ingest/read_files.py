@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from domain.errors import BadRequestError, LakeboardError
-from domain.tables import Column, Table, Type
+from domain.table import Column, Table, Type
 
 _DUCKDB = {
     Type.STRING: "VARCHAR",

@@ -8,7 +8,7 @@ from typing import Any, Self
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from domain.tables import Table
+from domain.table import Table
 from ingest.read_files import LakeUnreadableError, first_line, statistics
 
 _UNKNOWN_ROWS = 2**40  # a file that does not say how many rows it has counts as large

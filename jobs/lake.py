@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from domain.errors import LakeboardError
-from domain.tables import Table
+from domain.table import Table
 from ingest.delta_log import commit_info, newest_version
 from jobs.files import Files, files_of
 from jobs.pace import Pace

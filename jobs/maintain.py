@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from domain.clock import Clock
 from domain.releases import Release
-from domain.tables import BRONZE, DERIVED, RELEASES, Table
+from domain.table import Table
+from domain.tables import BRONZE, DERIVED, RELEASES
 from ingest.lake_reader import newest_release
 from ingest.lake_writer import compact_bronze
 from ingest.table_lock import locked

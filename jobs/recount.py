@@ -20,6 +20,7 @@ from domain.policy import DEFAULT_POLICY, Policy
 from domain.position import BronzePosition
 from domain.releases import Release, counted_position
 from domain.rules import Rules
+from domain.table import Table
 from domain.tables import (
     CHART_HISTORY,
     CHARTS,
@@ -31,7 +32,6 @@ from domain.tables import (
     PLAYS,
     RELEASES,
     RESTATEMENTS,
-    Table,
 )
 from ingest.delta_log import newest_version
 from ingest.lake_reader import newest_release

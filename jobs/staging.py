@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, RESTATEMENTS, Table
+from domain.table import Table
+from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, RESTATEMENTS
 from jobs.bronze import Bronze
 from jobs.finding import Copies, Finder
 from jobs.lake import Lake, Part

@@ -4,7 +4,7 @@
 
 from domain.releases import Release
 from domain.rules import MinimumDuration, Missing, Rules
-from domain.tables import POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
 from jobs.proof_sql import COPY, Proof, equal, rows_of, text
 
 

@@ -4,7 +4,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from domain.events import COPY_REASONS, LeftOut
-from domain.tables import LEFT_OUT, POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
+from domain.tables import LEFT_OUT
 from pipelines.differences import differing_rows
 from pipelines.schemas import conformed
 

@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 
 from domain.events import LeftOut
 from domain.rules import MinimumDuration, Missing, Rules
-from domain.tables import LEFT_OUT, POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
+from domain.tables import LEFT_OUT
 from pipelines.schemas import conformed, spark_schema
 
 _WINNER_COLUMNS = tuple(name for name in LEFT_OUT.column_names if name.startswith("winner_"))

@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from domain.events import ALL_REGIONS, COPY_REASONS
-from domain.tables import CHARTS, COUNT_COLUMNS, DAILY_COUNTS, HOURLY_COUNTS, LEFT_OUT, POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
+from domain.tables import CHARTS, COUNT_COLUMNS, DAILY_COUNTS, HOURLY_COUNTS, LEFT_OUT
 from pipelines.by_window import WINDOW_KEYS
 from pipelines.charts import CHART_KEYS
 

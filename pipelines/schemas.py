@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from domain.tables import Table, Type
+from domain.table import Table, Type
 
 _SPARK: dict[Type, T.DataType] = {
     Type.STRING: T.StringType(),

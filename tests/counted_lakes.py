@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from domain.policy import DEFAULT_POLICY, Policy
 from domain.rules import Rules
-from domain.tables import DERIVED, PLAYS, RESTATEMENTS, Table
+from domain.table import Table
+from domain.tables import DERIVED, PLAYS, RESTATEMENTS
 from ingest.arrow import arrow_schema
 from ingest.lake_reader import LakeReader
 from ingest.lake_writer import BronzeWriter

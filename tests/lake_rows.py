@@ -10,7 +10,8 @@ from typing import Any
 from domain.events import ALL_REGIONS, LeftOut
 from domain.ranking import Scored, ranked, tie_at_cut
 from domain.rules import Rules
-from domain.tables import COUNT_COLUMNS, HOURS, LEFT_OUT, POSITION_COLUMNS, RESTATEMENTS
+from domain.table import POSITION_COLUMNS
+from domain.tables import COUNT_COLUMNS, HOURS, LEFT_OUT, RESTATEMENTS
 from domain.windows import DAY, Granularity, Window, floor_hour
 
 WRITER = "lake_writer/import/test/0"

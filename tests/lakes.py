@@ -18,6 +18,7 @@ from domain.policy import Policy
 from domain.position import BronzePosition
 from domain.releases import Release
 from domain.rules import Rules
+from domain.table import Table
 from domain.tables import (
     ALL,
     CHART_HISTORY,
@@ -32,7 +33,6 @@ from domain.tables import (
     REJECTS,
     RELEASES,
     RESTATEMENTS,
-    Table,
 )
 from domain.windows import HOUR, Window
 from ingest.arrow import arrow_schema

@@ -14,7 +14,8 @@ import pyarrow as pa
 from domain.clock import Clock
 from domain.events import Reject
 from domain.policy import DEFAULT_POLICY, Policy
-from domain.tables import PLAYS, REJECTS, Table
+from domain.table import Table
+from domain.tables import PLAYS, REJECTS
 from ingest.delta_log import newest_version
 from ingest.importers.context import Context
 from ingest.importers.held import Held

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from domain.errors import BadRequestError
+from domain.table import Column, Table
 from domain.table_docs import tables_markdown
-from domain.tables import ALL, Column, Table
+from domain.tables import ALL
 from ingest.read_files import PinnedTable
 from lakeboard.commands.reading import JSON_OPTION, ReadingSettings, open_reader, print_json, print_table
 

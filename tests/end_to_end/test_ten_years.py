@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from domain.policy import Policy
-from domain.tables import DERIVED, LEFT_OUT, POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
+from domain.tables import DERIVED, LEFT_OUT
 from domain.windows import Granularity, Window
 from ingest.importers.request import ImportRequest
 from ingest.importers.run import import_files

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from domain.tables import PLAYS, REJECTS, Table
+from domain.table import Table
+from domain.tables import PLAYS, REJECTS
 from ingest.importers.request import FileSummary, ImportRequest, ImportSummary
 from ingest.importers.run import import_files
 from ingest.read_files import LakeFiles

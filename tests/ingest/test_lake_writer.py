@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from domain.tables import PLAYS, Table
+from domain.table import Table
+from domain.tables import PLAYS
 from ingest.arrow import arrow_schema
 from ingest.delta_log import app_transactions, row_count
 from ingest.lake_writer import BronzeWriter, NotCommittedError

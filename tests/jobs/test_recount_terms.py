@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from domain.policy import Policy
-from domain.tables import CHARTS, DERIVED, PLAYS, RESTATEMENTS, Column, Table, Type, Writer
+from domain.table import Column, Table, Type, Writer
+from domain.tables import CHARTS, DERIVED, PLAYS, RESTATEMENTS
 from ingest.lake_reader import LakeReader, newest_release
 from ingest.read_files import LakeUnreadableError
 from jobs import recount as recounting

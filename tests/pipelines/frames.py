@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from domain.tables import Table
+from domain.table import Table
 from ingest.arrow import arrow_schema
 
 ZONES = ("America/Los_Angeles", "Asia/Kolkata", "Asia/Kathmandu")

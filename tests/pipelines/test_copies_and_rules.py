@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from domain.rules import Rules
-from domain.tables import LEFT_OUT, PLAYS, POSITION_COLUMNS
+from domain.table import POSITION_COLUMNS
+from domain.tables import LEFT_OUT, PLAYS
 from pipelines.copies import copies_left_out, repeated_hashes
 from pipelines.counts import hourly_counts
 from pipelines.exclusions import excluded_left_out, too_short
