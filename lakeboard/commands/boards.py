@@ -33,10 +33,12 @@ def boards_command(settings: Settings, /, *, log_address: str | None, views_addr
     """
     from domain.errors import LakeboardError  # noqa: PLC0415  with the next ones: not for `--help`
     from ingest.hashing import partition_number  # noqa: PLC0415
+    from ingest.read_scores import score_history  # noqa: PLC0415
     from ingest.redis_log import RedisLog  # noqa: PLC0415
     from ingest.score_entry import placed_events  # noqa: PLC0415
     from lakeboard.part_state import PartStateFile  # noqa: PLC0415
-    from speed_layer.boards.consumer import BoardsJob, run  # noqa: PLC0415
+    from speed_layer.boards.consumer import run  # noqa: PLC0415
+    from speed_layer.boards.job import BoardsJob  # noqa: PLC0415
     from speed_layer.store.connection import connect  # noqa: PLC0415
 
     tell = json_lines("boards").info
@@ -56,6 +58,7 @@ def boards_command(settings: Settings, /, *, log_address: str | None, views_addr
             boards=settings.boards(),
             shards=settings.board_shards,
             decode=lambda entry, partition: placed_events(entry, where=f"{entry.id} of partition {partition}"),
+            history=partial(score_history, settings.lake_root.absolute()),
             partition_of=partition_number,
             say=say,
             report=report,

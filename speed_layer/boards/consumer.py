@@ -1,21 +1,20 @@
 """The consumer of boards as a service: reads scores from the log, decides, and has the store move entries.
 
-It keeps nothing: how far it is stands beside the boards, in the same step as what was changed. Killed at any point, the
-next one goes on there.
+It keeps nothing: how far it is stands beside the boards, in the same step as what was changed. Killed at any point,
+the next one goes on there. Boards that are not whole, as the server lost them or another log stands there, are made
+anew: of what the lake has, then of the log behind it.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
-from domain.boards.definitions import Boards
 from domain.boards.events import BoardEvent, EventKind, PlacedEvent, Position
-from domain.errors import LakeboardError
 from domain.log import (
-    Entry,
     EntryId,
     LogFullError,
     LogReplacedError,
@@ -26,7 +25,8 @@ from domain.log import (
     TrimmedError,
 )
 from domain.windows import milliseconds
-from speed_layer.boards.deciding import Outcome, decide, is_over, lift, touched
+from speed_layer.boards.deciding import Known, Outcome, decide, is_over, lift, touched
+from speed_layer.boards.job import BoardsBehindLogError, BoardsJob, steps
 from speed_layer.consumer_ports import OpenedLog, Stop
 from speed_layer.store.boards.writer import (
     WHOLE,
@@ -41,52 +41,13 @@ from speed_layer.store.connection import Views, ViewsUnavailableError
 
 READER: Final = "boards"
 READER_LEASE: Final = timedelta(hours=6)  # how long the log is held for a consumer that is away
-WORKING, WAITING = "working", "waiting"
-_EVENTS = 200  # of one step of the store
+WORKING, WAITING, REBUILDING = "working", "waiting", "rebuilding"
 _ENTRIES = 64  # of one read of the log
 _POLL_SECONDS = 0.02
 _RETRY_SECONDS = 0.5
 _HOUSEKEEPING_SECONDS = 1.0
 _MS_US = 1000
 _PASSING = (LogUnavailableError, LogFullError, LogReplacedError, ViewsUnavailableError, BoardsMovedError, OSError)
-
-
-class BoardsBehindLogError(LakeboardError):
-    """The boards are gone, and the log does not have all that they were made of."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"the boards cannot be made from the log alone ({self.problem}); docs/runbook.md, boards are not whole"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoardsJob:
-    """What a consumer is to do.
-
-    Attributes:
-        open_log: Opens the log; called again after it was away or replaced.
-        connect: Opens the views server, the same.
-        boards: Definitions.
-        shards: Into how many shards players are split, by partition of the log.
-        decode: Gives the events of an entry with their positions.
-        partition_of: Gives the partition of a player, of so many.
-        say: Told the state, and what it waits for.
-        report: Told how far it is, by facts.
-        once: Leave when all that is in the log is applied.
-    """
-
-    open_log: Callable[[], OpenedLog]
-    connect: Callable[[], Views]
-    boards: Boards
-    shards: int
-    decode: Callable[[Entry, Partition], Sequence[PlacedEvent]]
-    partition_of: Callable[[str, int], int]
-    say: Callable[[str, str], None]
-    report: Callable[[Mapping[str, object]], None]
-    once: bool = False
 
 
 def run(job: BoardsJob, stop: Stop) -> None:
@@ -154,16 +115,44 @@ class _Work:
         partitions = self.log.partitions(Stream.SCORES)
         for shard in shards_of(self.views) - set(range(self.job.shards)):
             forget_shard(self.views, shard)
+        is_whole = True
         for shard in range(self.job.shards):
             writer = BoardWriter(self.views, shard)
             state = writer.state()
-            if state.log_id != self._source:
-                writer.begin(self._source, partitions=len(partitions))
-                state = writer.state()
+            is_whole &= state.log_id == self._source and state.ready
             self._writers.append(writer)
             self._parts[shard] = [
                 _Part(one, state.applied.get(one.number)) for one in partitions if one.number % self.job.shards == shard
             ]
+        if not is_whole:
+            self._begin_anew(len(partitions))
+
+    def _begin_anew(self, partitions: int) -> None:
+        """Make all shards of what the lake has, up to where it has each partition; the log goes on from there."""
+        self.job.say(REBUILDING, "the boards are made of what the lake has")
+        for writer in self._writers:
+            writer.begin(self._source, partitions=partitions)
+            writer.state()
+            for part in self._parts[writer.shard]:
+                part.applied = None
+        self.log.commit_offsets(READER, {}, lease=READER_LEASE)  # nothing more is dropped meanwhile
+        history = self.job.history(self.log.log_id)
+        done = 0
+        for events in history.events:
+            for step in steps(events, partial(self._shard_of, partitions)):
+                shard = self._shard_of(partitions, step[0])
+                self._apply(self._writers[shard], self._parts[shard][0], step, None)
+            for writer in self._writers:
+                writer.drop_ledger_before(day_of(events))
+            done += len(events)
+            self.job.report({"events_of_the_lake": done})
+        for writer in self._writers:
+            for part in self._parts[writer.shard]:
+                if (version := history.positions.get(part.partition.number)) is not None:
+                    self._apply(writer, part, (), Applied(version, WHOLE, version))
+
+    def _shard_of(self, partitions: int, placed: PlacedEvent) -> int:
+        return self.job.partition_of(placed.event.player_id, partitions) % self.job.shards
 
     @property
     def _source(self) -> str:
@@ -176,14 +165,16 @@ class _Work:
         try:
             reading = self.log.read(part.partition, after=EntryId.of_version(after), limit=_ENTRIES)
         except TrimmedError as error:
+            for one in self._writers:  # what is missing is in the lake: they are made anew
+                forget_shard(self.views, one.shard)
             raise BoardsBehindLogError(str(error)) from error
         events = self._events(part, reading)
-        before = after
-        for start in range(0, len(events), _EVENTS):
-            some = events[start : start + _EVENTS]
+        before, taken = after, 0
+        for some in steps(events, lambda _: writer.shard):
+            taken += len(some)
             last = some[-1].position
             before = next((e.position.version for e in reversed(some) if e.position.version < last.version), before)
-            is_whole = start + _EVENTS >= len(events) or events[start + _EVENTS].position.version != last.version
+            is_whole = taken == len(events) or events[taken].position.version != last.version
             self._apply(writer, part, some, Applied(last.version, WHOLE if is_whole else last.number + 1, before))
             before = last.version if is_whole else before
         part.reached_end |= reading.reached_end
@@ -196,9 +187,10 @@ class _Work:
             return found
         return [event for event in found if not part.applied.includes(*event.position)]
 
-    def _apply(self, writer: BoardWriter, part: _Part, events: Sequence[PlacedEvent], after: Applied) -> None:
-        day = day_of(events)
-        known = writer.known(touched(self.job.boards, events), day=day)
+    def _apply(self, writer: BoardWriter, part: _Part, events: Sequence[PlacedEvent], after: Applied | None) -> None:
+        """Decide on events of one day and apply what follows, with the position behind them."""
+        day = day_of(events) if events else 0
+        known = writer.known(touched(self.job.boards, events), day=day) if events else Known()
         changes = decide(self.job.boards, known, events)
         number, as_of_ms = part.partition.number, self._as_of(writer.shard)
         writer.apply(self._source, number, changes, before=part.applied, after=after, as_of_ms=as_of_ms, day=day)

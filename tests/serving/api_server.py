@@ -32,6 +32,9 @@ from serving.settings import ApiSettings
 given = json.loads(sys.argv[1])
 paths = {name: Path(given.pop(name)) for name in ("home", "run", "lake_root") if name in given}
 given["cors_origins"] = tuple(given.get("cors_origins", ()))
+if text := given.pop("boards_text", ""):
+    from domain.boards.definitions import Boards
+    given["boards"] = Boards.parse(text)
 serve(ApiSettings(**paths, **given))
 """
 

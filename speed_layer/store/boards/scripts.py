@@ -115,7 +115,8 @@ for _ = 1, fields do
   end
   at = at + 3
 end
-redis.call('HSET', KEYS[1], ARGV[3], ARGV[5], 'as_of_ms', ARGV[6])
+if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], ARGV[3], ARGV[5]) end
+redis.call('HSET', KEYS[1], 'as_of_ms', ARGV[6])
 return 'applied'
 """
 )

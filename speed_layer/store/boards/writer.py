@@ -167,7 +167,7 @@ class BoardWriter:
         changes: Changes,
         *,
         before: Applied | None,
-        after: Applied,
+        after: Applied | None,
         as_of_ms: int,
         day: int,
     ) -> None:
@@ -178,7 +178,7 @@ class BoardWriter:
             partition: Of which partition.
             changes: What was decided.
             before: Position that the shard must have; None = before the first.
-            after: Position that it gets.
+            after: Position that it gets; None = none yet.
             as_of_ms: Log time up to which everything is applied then.
             day: As for `known`.
 
@@ -187,7 +187,14 @@ class BoardWriter:
         """
         boards = sorted({listed.board for listed in (*changes.entries, *changes.shadows)})
         fields = list(self._fields(changes, day))
-        args: list[Part] = [of_shard(self.shard), log_id, f"p{partition}", str(before or ""), str(after), as_of_ms]
+        args: list[Part] = [
+            of_shard(self.shard),
+            log_id,
+            f"p{partition}",
+            str(before or ""),
+            str(after or ""),
+            as_of_ms,
+        ]
         args += [len(boards), *(part for board in boards for part in (board, self._versions.get(board, _NOTHING)))]
         args += [len(changes.entries)]
         for listed, entry in changes.entries.items():
