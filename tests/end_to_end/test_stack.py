@@ -53,7 +53,7 @@ def test_status_shows_every_part_and_leaves_with_0_when_all_is_well(stack: Stack
     assert {part["pid"] for part in facts["parts"]} <= set(stack.processes())
     assert (facts["url"], facts["problems"]) == (stack.url, [])
     assert facts["log"]["refusal"] is None
-    assert facts["log"]["readers"] == ["lake_writer", "speed_layer"]
+    assert facts["log"]["readers"] == ["boards", "lake_writer", "speed_layer"]
     assert (facts["speed"]["partitions"], facts["speed"]["held"]) == (8, {})
     assert facts["log"]["max_memory"] == 128 << 20
     assert facts["lake"]["last_commit_age_seconds"] < 30

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from serving.boards.addresses import BoardRoute
 from serving.keys import KeyFile, Role
 from serving.settings import MAX_BODY_BYTES
 from tests.serving.api_server import appended, until
@@ -262,7 +263,8 @@ def test_the_parts_are_ready_and_the_pages_work(running: Running) -> None:
     paths = document.json()["paths"]
     charts = {"/v1/top", "/v1/charts/top", "/v1/charts/live", "/v1/items/{item_id}/count", "/v1/race/live"}
     pages = {"/docs", "/charts", "/race"}
-    assert set(paths) == {"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json"} | pages | charts
+    others = {"/v1/events", "/healthz", "/readyz", "/metrics", "/openapi.json"}
+    assert set(paths) == others | pages | charts | set(BoardRoute)
     assert set(paths["/v1/events"]["post"]["responses"]) == {
         "202", "400", "401", "403", "405", "408", "413", "415", "422", "429", "500", "503",
     }  # fmt: skip
