@@ -228,7 +228,7 @@ def parts_of(text: str) -> tuple[str, str]:
 def ensure_dev_key(home: Path, clock: Clock = utc_now) -> Path:
     """Make a developer's key at first start, and return the file with its text, for its owner's eyes only.
 
-    It may send events and administer. A file that is there stays, unless its key is unknown or revoked.
+    It may send events and scores, and administer. A file that is there stays, unless its key is unknown or revoked.
 
     Raises:
         UnreadableKeysError: the file of keys cannot be read.
@@ -239,6 +239,6 @@ def ensure_dev_key(home: Path, clock: Clock = utc_now) -> Path:
         valid = {key.id: key.sha256 for key in keys.read() if key.revoked is None}
         if valid.get(key_id) == hashed(secret):
             return path
-    _, text = keys.add(DEV_KEY_NAME, (Role.PRODUCER, Role.ADMIN))
+    _, text = keys.add(DEV_KEY_NAME, (Role.PRODUCER, Role.GAME_SERVER, Role.ADMIN))
     replace_file(path, f"{text}\n".encode(), mode=_OWNER_ONLY)
     return path
