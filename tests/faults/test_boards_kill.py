@@ -45,6 +45,8 @@ class GameServer:
         while not self.ended.is_set():
             rows = [self.row() for _ in range(self.chance.randint(1, 30))]
             self.until_taken(rows)
+            if self.chance.random() < 0.2:
+                self.until_taken(rows)
             for row in rows:
                 self.totals[row["player_id"]] += row["delta"]
 
@@ -112,7 +114,7 @@ def test_whatever_is_killed_each_acknowledged_score_counts_once_on_every_board(t
 
         assert killer.kills.total() == len(VICTIMS)
         assert game.failures
-        assert game.matches > 500
+        assert game.matches > 100
         expected = dict(game.totals)
         until(lambda: totals(stack, "all_time") == expected, "every score is on the board once", 60)
         until(lambda: totals(stack, "daily") == expected, "and on that of the day", 60)
