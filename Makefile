@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup browser run test test-fast lint type imports fmt bench bench-ingest bench-speed accelerator docs lock clean
+.PHONY: help setup browser run test test-fast lint type imports fmt bench bench-ingest bench-speed bench-boards accelerator docs lock clean
 
 BIN := .venv/bin
 # Spark takes the Java that set-up chose, whatever JAVA_HOME this shell has.
@@ -57,6 +57,9 @@ bench-ingest: setup ## Measure how fast plays are accepted, beside FastAPI with 
 
 bench-speed: setup ## Measure live counting, from the log to the reader, beside what people build first
 	@$(BIN)/python -m bench.speed
+
+bench-boards: setup ## Measure boards over HTTP, and beside a plain sorted set
+	@$(BIN)/python -m bench.boards
 
 docs: setup ## Check that every link between the pages of the documentation leads somewhere
 	@$(BIN)/python setup/check_links.py

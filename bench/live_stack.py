@@ -41,10 +41,11 @@ _READS = (("/v1/charts/top?window=1h&region=IN&n=100", 32), ("/v1/top?k=10&windo
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A running stack: its address and the text of a key without limits."""
+    """A running stack: its address, the text of a key without limits, and its home."""
 
     url: str
     key: str
+    home: Path
 
     def client(self) -> httpx.Client:
         """Return a client of it."""
@@ -57,10 +58,10 @@ def running() -> Iterator[Stack]:
     """Run log, views, lake writer, consumer, merger and API in a folder of their own."""
     with tempfile.TemporaryDirectory(prefix="lakeboard-bench-") as name:
         home, port = Path(name), free_port()
-        _, key = KeyFile(home).add("bench", [Role.PRODUCER, Role.READER], LIMITS)
+        _, key = KeyFile(home).add("bench", [Role.PRODUCER, Role.READER, Role.GAME_SERVER], LIMITS)
         command = [sys.executable, "-m", "lakeboard", "up", "--no-hourly", "--port", str(port)]
         with service_process(command, port, "/healthz", LAKEBOARD_HOME=name):
-            stack = Stack(f"http://127.0.0.1:{port}", key)
+            stack = Stack(f"http://127.0.0.1:{port}", key, home)
             _wait_for_charts(stack)
             yield stack
 
