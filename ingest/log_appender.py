@@ -199,6 +199,11 @@ class LogAppender(Generic[Event]):
         ended = await self._append_entries(bodies)
         return [_where(of_batch, ended) for of_batch in places]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the log has been opened, so that its partitions are known."""
+        return bool(self._partitions)
+
     def partition_of(self, key: str) -> int:
         """Return the partition of an item or player, once the log is open; popular ones come again and again."""
         number = self._numbers.get(key)

@@ -4,22 +4,20 @@ Durable first: an answer of 200 or 202 means that it is on disk. Then it is wait
 have it, so that the answer can say where the player stands. Which score of a match counts says the ledger.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from time import perf_counter
 
 import msgspec
 
-from domain.boards.definitions import LIVE_WINDOW, Boards, Game
+from domain.boards.definitions import Boards, Game
 from domain.boards.entries import shown_score
 from domain.boards.events import NOT_SAID, BoardEvent
-from domain.boards.ledger import LedgerRow, MatchState
+from domain.boards.ledger import MatchState
 from domain.boards.sort_key import place_of
 from domain.clock import Clock, utc_now
-from domain.log import EntryId
 from domain.periods import Period
 from domain.policy import DEFAULT_POLICY
 from domain.windows import EPOCH
@@ -30,6 +28,7 @@ from serving.answers import JSON_TYPE, Answer, Head
 from serving.auth import KeyRing
 from serving.boards.addresses import BoardAddress, BoardRoute
 from serving.boards.rows import ScoreJudge, Sent, error_of, rows_of
+from serving.boards.taken import Taken, asked_of, ends_of, is_same, short_name
 from serving.boards.view import BoardViews
 from serving.boards.waiting import AppliedWatch
 from serving.bodies import BodyReader, Receive, inflated
@@ -38,6 +37,8 @@ from serving.limits import RateLimits
 from serving.problems import Code, RefusedError, RowError
 from serving.settings import ApiSettings
 from speed_layer.boards.deciding import board_name, match_of
+from speed_layer.store.boards.reader import Asked, Result
+from speed_layer.store.leases import ViewsUnavailableError
 
 _US = timedelta(microseconds=1)
 _DAY_US = 86_400_000_000
@@ -69,27 +70,6 @@ class Results(msgspec.Struct, frozen=True):
     """What became of each row, in their order."""
 
     results: Sequence[Scored]
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """A score that is in the log."""
-
-    event: BoardEvent
-    version: int
-    number: int
-    logged_us: int
-    partition: int
-
-    @property
-    def ended(self) -> datetime:
-        """When its match ended, UTC."""
-        return EPOCH + (self.logged_us if self.event.ended_us == NOT_SAID else self.event.ended_us) * _US
-
-    @property
-    def is_late(self) -> bool:
-        """Whether batch alone counts it."""
-        return self.ended < EPOCH + self.logged_us * _US - LIVE_WINDOW
 
 
 class ScoresEndpoint:
@@ -204,14 +184,12 @@ class ScoresEndpoint:
         self._limits.take_events(key, len(events))
         before = await self._ranks(events[0]) if is_one else {}
         taken = self._placed(events, await self._appender.append(events, f"api/{key.name}"))
-        waited = [one for one in taken if not one.is_late]
-        applied = not waited or await self._watch.until(_ends(waited), seconds=_WAIT_SECONDS)
-        found = iter(await asyncio.gather(*[self._scored(one, before, applied=applied) for one in taken]))
+        found = iter(await self._scored(taken, before))
         failed = iter(errors)
         return [next(found) if isinstance(one, BoardEvent) else Scored(status="error", error=next(failed))
                 for one in judged]  # fmt: skip
 
-    def _placed(self, events: Sequence[BoardEvent], appended: Sequence[Appended]) -> Sequence[_Taken]:
+    def _placed(self, events: Sequence[BoardEvent], appended: Sequence[Appended]) -> Sequence[Taken]:
         """Return where each event is: those of one partition follow each other in its entry."""
         where = {one.partition: one for one in appended}
         counts = dict.fromkeys(where, 0)
@@ -219,58 +197,57 @@ class ScoresEndpoint:
         for event in events:
             number = self._appender.partition_of(event.player_id)
             one = where[number]
-            taken.append(_Taken(event, one.entry.version, one.first + counts[number], one.entry.ms * 1000, number))
+            taken.append(Taken(event, one.entry.version, one.first + counts[number], one.entry.ms * 1000, number))
             counts[number] += 1
         return taken
 
-    async def _scored(self, taken: _Taken, before: Mapping[str, int], *, applied: bool) -> Scored:
-        if taken.is_late or not applied:
+    async def _scored(self, taken: Sequence[Taken], before: Mapping[str, int]) -> Sequence[Scored]:
+        """Wait until the boards have scores, for a while, and say what became of each."""
+        waited = [one for one in taken if not one.is_late]
+        pending = Scored(status="pending")
+        if not waited or not await self._watch.until(ends_of(waited), seconds=_WAIT_SECONDS):
+            return [pending] * len(taken)
+        periods = [self._boards.games[one.event.game].periods_at(one.ended) for one in waited]
+        asked = [(one.partition, asked_of(one, of_one)) for one, of_one in zip(waited, periods, strict=True)]
+        try:
+            results = await self._views.results(asked)
+        except ViewsUnavailableError:
+            return [pending] * len(taken)
+        found = iter(map(partial(self._outcome, before), waited, periods, results))
+        return [pending if one.is_late else next(found) for one in taken]
+
+    def _outcome(self, before: Mapping[str, int], taken: Taken, periods: Sequence[Period], result: Result) -> Scored:
+        if result.row is None:
             return Scored(status="pending")
-        event, shard = taken.event, self._views.shard_of_partition(taken.partition)
-        row = await self._views.reader.match(shard, match_of(event), day=taken.logged_us // _DAY_US)
-        if row is None or not _is_same(row, taken):
-            return Scored(status="pending" if row is None else "conflict")
-        if row.state is MatchState.HELD:
+        if not is_same(result.row, taken):
+            return Scored(status="conflict")
+        if result.row.state is MatchState.HELD:
             return Scored(status="held")
-        game = self._boards.games[event.game]
-        places = await asyncio.gather(
-            *[self._place(game, period, event.player_id) for period in game.periods_at(taken.ended)]
-        )
-        there = {name: place for name, place in places if place is not None}
+        mode = self._boards.games[taken.event.game].mode
+        places = {short_name(period): place for period, place in zip(periods, result.places, strict=True) if place}
+        ranks = {name: stand + 1 for name, (_, stand) in places.items()}
         return Scored(
             status="counted",
-            best={name: score for name, (score, _) in there.items()},
-            rank={name: rank for name, (_, rank) in there.items()},
-            moved={name: before[name] - rank for name, (_, rank) in there.items() if name in before} or None,
+            best={name: shown_score(place_of(mode, entry).score)[0] for name, (entry, _) in places.items()},
+            rank=ranks,
+            moved={name: before[name] - rank for name, rank in ranks.items() if name in before} or None,
         )
 
     async def _ranks(self, event: BoardEvent) -> Mapping[str, int]:
         """Return where a player stands before a score, as far as that is known."""
+        if not self._appender.is_open:
+            return {}
+        now = self._entry_clock.of_server(self._clock())
+        ended = now if event.ended_us == NOT_SAID else EPOCH + event.ended_us * _US
         game = self._boards.games[event.game]
-        ended = (
-            self._entry_clock.of_server(self._clock()) if event.ended_us == NOT_SAID else EPOCH + event.ended_us * _US
-        )
-        places = await asyncio.gather(*[self._place(game, one, event.player_id) for one in game.periods_at(ended)])
-        return {name: place[1] for name, place in places if place is not None}
-
-    async def _place(self, game: Game, period: Period, player_id: str) -> tuple[str, tuple[int, int] | None]:
-        """Return a board's short name, and a player's score and rank there; None when there is none or not now."""
-        name = period.key if period.key.startswith("season:") else period.kind.value
-        standing = await self._views.standing_or_none(board_name(game.name, period.key), player_id)
-        if standing is None:
-            return name, None
-        score, _ = shown_score(place_of(game.mode, standing.member).score)
-        return name, (score, standing.before + 1)
-
-
-def _is_same(row: LedgerRow, taken: _Taken) -> bool:
-    return row.fingerprint == taken.event.fingerprint or row.position == (taken.version, taken.number)
-
-
-def _ends(taken: Sequence[_Taken]) -> Sequence[Appended]:
-    """Return up to where partitions must be applied."""
-    last = {one.partition: one for one in taken}
-    return [Appended(one.partition, EntryId.of_version(one.version), 0, one.number + 1) for one in last.values()]
+        periods = game.periods_at(ended)
+        asked = Asked(match_of(event), 0, [board_name(game.name, period.key) for period in periods])
+        try:
+            (result,) = await self._views.results([(self._appender.partition_of(event.player_id), asked)])
+        except ViewsUnavailableError:
+            return {}
+        places = zip(periods, result.places, strict=False)  # there are none while the boards are not whole
+        return {short_name(period): place[1] + 1 for period, place in places if place is not None}
 
 
 def _answer_of(scored: Sequence[Scored], *, is_one: bool) -> Answer:

@@ -1,6 +1,7 @@
 """A board as one, over all its shards: pages, places and neighbours, of one moment each."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -8,8 +9,7 @@ from itertools import islice
 
 from domain.boards.sort_key import KEY_BYTES, SCORE_BYTES, member
 from ingest.hashing import partition_number
-from speed_layer.store.boards.reader import BoardsNotReadyError, BoardsReader, Look
-from speed_layer.store.leases import ViewsUnavailableError
+from speed_layer.store.boards.reader import Asked, BoardsNotReadyError, BoardsReader, Look, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +128,46 @@ class BoardViews:
             as_of_ms=min(look.as_of_ms for look in looks),
         )
 
-    async def standing_or_none(self, board: str, player_id: str) -> Standing | None:
-        """Return a player's place without neighbours; None when there is none, or when it cannot be had now."""
-        try:
-            return await self.standing(board, player_id)
-        except (BoardsNotReadyError, ViewsUnavailableError):
-            return None
+    async def results(self, asked: Sequence[tuple[int, Asked]]) -> Sequence[Result]:
+        """Return what became of scores, and where their players stand; of none while a shard is not whole.
+
+        Args:
+            asked: Partition of the log that the player is in, and what is asked.
+
+        Raises:
+            ViewsUnavailableError: the views server does not answer.
+        """
+        shards = [self.shard_of_partition(partition) for partition, _ in asked]
+        found: dict[int, Result] = {}
+        for shard in sorted(set(shards)):
+            mine = [number for number, of_one in enumerate(shards) if of_one == shard]
+            results = await self.reader.results(shard, [asked[number][1] for number in mine])
+            found.update(zip(mine, results, strict=True))
+        in_order = [found[number] for number in range(len(asked))]
+        return in_order if self._shards == 1 else await self._over_all_shards(shards, asked, in_order)
+
+    async def _over_all_shards(
+        self, own: Sequence[int], asked: Sequence[tuple[int, Asked]], results: Sequence[Result]
+    ) -> Sequence[Result]:
+        """Add to places in the own shard those before them in the others."""
+        places = [
+            (number, board, member(place[0][:KEY_BYTES], asked[number][1].match.player_id))
+            for number, result in enumerate(results)
+            for board, place in enumerate(result.places)
+            if place is not None
+        ]
+        more = Counter[tuple[int, int]]()
+        for shard in range(self._shards):
+            others = [one for one in places if own[one[0]] != shard]
+            members = [(asked[number][1].boards[board], place) for number, board, place in others]
+            counts = await self.reader.counts(shard, members) if members else ()
+            for (number, board, _), before in zip(others, counts, strict=True):
+                more[number, board] += before
+        return [
+            result._replace(places=[None if place is None else (place[0], place[1] + more[number, board])
+                                    for board, place in enumerate(result.places)])
+            for number, result in enumerate(results)
+        ]  # fmt: skip
 
     async def better_than(self, board: str, members: Sequence[bytes]) -> Sequence[int]:
         """Return how many have a better score than each of some members."""

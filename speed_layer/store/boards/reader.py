@@ -1,15 +1,14 @@
 """The reading side of boards, for one event loop: one look at a shard is of one version and one moment."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any
+from typing import Any, NamedTuple
 
 from domain.boards.ledger import LedgerRow, Match
 from domain.errors import LakeboardError
 from speed_layer.store.boards.keys import bucket_hash, of_shard
-from speed_layer.store.boards.scripts import LOOK
+from speed_layer.store.boards.scripts import COUNTS, LOOK, RESULTS
 from speed_layer.store.boards.writer import Applied
 from speed_layer.store.coalesced import Argument, CoalescedCalls
 
@@ -50,6 +49,32 @@ class Look:
     better: int = 0
     above: Sequence[bytes] = ()
     below: Sequence[bytes] = ()
+
+
+class Asked(NamedTuple):
+    """A score whose outcome is asked for.
+
+    Attributes:
+        match: Which.
+        day: On which the log took it, counted since 1970 UTC.
+        boards: Where its player's place is asked for.
+    """
+
+    match: Match
+    day: int
+    boards: Sequence[str]
+
+
+class Result(NamedTuple):
+    """What became of it.
+
+    Attributes:
+        row: What is remembered of the match; None where it is not applied.
+        places: Of each board asked for: the entry and how many stand before it; None = not listed.
+    """
+
+    row: LedgerRow | None
+    places: Sequence[tuple[bytes, int] | None]
 
 
 class BoardsReader:
@@ -130,13 +155,24 @@ class BoardsReader:
         found = await self._calls.command("HMGET", of_shard(shard, "state"), *names)
         return [None if text is None else Applied.parse(text) for text in found]
 
-    async def match(self, shard: int, match: Match, *, day: int) -> LedgerRow | None:
-        """Return what is remembered of a match, that the log took on a day or the day before."""
-        days = [of_shard(shard, f"ledger:{n}") for n in (day, day - 1)]
-        rows: Sequence[Any] = await asyncio.gather(*[self._calls.command("HGET", key, match.field) for key in days])
-        found = next((row for row in rows if row is not None), None)
-        return None if found is None else LedgerRow.decode(found)
+    async def results(self, shard: int, asked: Sequence[Asked]) -> Sequence[Result]:
+        """Return what became of scores of players of one shard, and where these stand, all of one moment."""
+        args: list[Argument] = [of_shard(shard)]
+        for one in asked:
+            days = (of_shard(shard, f"ledger:{n}") for n in (one.day, one.day - 1))
+            args += [*days, one.match.field, one.match.player_id, bucket_hash(one.match.player_id)]
+            args += [len(one.boards), *one.boards]
+        keys = [of_shard(shard, name) for name in ("state", "boards")]
+        found = await self._calls.script(RESULTS, keys, args)
+        return [_result(row, rest) for row, *rest in found] or [Result(None, ()) for _ in asked]
 
-    async def is_banned(self, shard: int, player_id: str) -> bool:
-        """Say whether a player is banned now."""
-        return await self._calls.command("HGET", of_shard(shard, "bans"), player_id) is not None
+    async def counts(self, shard: int, members: Sequence[tuple[str, bytes]]) -> Sequence[int]:
+        """Return how many players of one shard stand before members of boards, which may be of other shards."""
+        args = [of_shard(shard), *(part for one in members for part in one)]
+        found: Sequence[int] = await self._calls.script(COUNTS, [of_shard(shard, "boards")], args)
+        return found
+
+
+def _result(row: bytes | None, rest: Sequence[Any]) -> Result:
+    places = [None if entry is None else (entry, before) for entry, before in zip(rest[::2], rest[1::2], strict=True)]
+    return Result(None if row is None else LedgerRow.decode(row), places)

@@ -27,6 +27,20 @@ local function entry_of(b, id, hash)
 end
 """
 
+# How many stand before a member, or before any bytes; nobody stands before none.
+_BEFORE: Final = """
+local function before(b, m)
+  if m == '' then return 0 end
+  local n = redis.call('ZLEXCOUNT', b.key .. 'over', '-', '(' .. m)
+  if b.pages > 0 then
+    local page = redis.call('ZLEXCOUNT', b.key .. 'index', '-', '[' .. m) - 1
+    if page >= 0 then n = n + b.page * page + redis.call('ZLEXCOUNT', b.key .. 'p:' .. page, '-', '(' .. m) end
+    n = n - redis.call('ZLEXCOUNT', b.key .. 'removed', '-', '(' .. m)
+  end
+  return n
+end
+"""
+
 # KEYS: state, boards, bans, held. ARGV: shard, number of entries, then board, id, hash of each; number of players
 # whose bans are asked for, and players; number of matches, then two ledger keys and the field of each.
 KNOWN: Final = (
@@ -127,6 +141,7 @@ return 'applied'
 LOOK: Final = (
     "#!lua flags=no-writes\n"
     + _OPENED
+    + _BEFORE
     + """
 local state = redis.call('HMGET', KEYS[1], 'ready', 'as_of_ms')
 if not state[1] then return {0} end
@@ -140,16 +155,6 @@ end
 local over, index, removed = b.key .. 'over', b.key .. 'index', b.key .. 'removed'
 local function page_of(m)
   return redis.call('ZLEXCOUNT', index, '-', '[' .. m) - 1
-end
-local function before(m)
-  if m == '' then return 0 end
-  local n = redis.call('ZLEXCOUNT', over, '-', '(' .. m)
-  if b.pages > 0 then
-    local page = page_of(m)
-    if page >= 0 then n = n + b.page * page + redis.call('ZLEXCOUNT', b.key .. 'p:' .. page, '-', '(' .. m) end
-    n = n - redis.call('ZLEXCOUNT', removed, '-', '(' .. m)
-  end
-  return n
 end
 local function base_run(page, place, step, wanted)
   local found = {}
@@ -191,8 +196,53 @@ if down > 0 then
     below_base = base_run(page, place, 1, down)
   end
 end
-local size = b.players - redis.call('ZCARD', removed) + redis.call('ZCARD', over)
-local better = ARGV[8] == '1' and member ~= '' and before(string.sub(member, 1, 8)) or 0
-return {2, state[2], b.version, entry, size, before(member), better, above, above_base, below, below_base}
+local size = b.players + redis.call('ZCARD', over)
+if b.pages > 0 then size = size - redis.call('ZCARD', removed) end
+local better = ARGV[8] == '1' and member ~= '' and before(b, string.sub(member, 1, 8)) or 0
+return {2, state[2], b.version, entry, size, before(b, member), better, above, above_base, below, below_base}
+"""
+)
+
+# What became of scores, and where their players stand; nothing while the shard is not whole. KEYS: state, boards. ARGV:
+# shard, then of each score: two ledger keys, field, player, hash, number of boards, boards. Gives of each score the row
+# in the ledger, then of each board the entry and how many stand before it.
+RESULTS: Final = (
+    "#!lua flags=no-writes\n"
+    + _OPENED
+    + _BEFORE
+    + """
+local shard, at, known, results = ARGV[1], 2, {}, {}
+if not redis.call('HGET', KEYS[1], 'ready') then return {} end
+while ARGV[at] do
+  local field, id, hash, boards = ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  local found = {redis.call('HGET', ARGV[at], field) or redis.call('HGET', ARGV[at + 1], field)}
+  at = at + 6
+  for _ = 1, boards do
+    local board = ARGV[at]
+    at = at + 1
+    if known[board] == nil then known[board] = opened(shard, KEYS[2], board) or false end
+    local b = known[board]
+    local entry = b and entry_of(b, id, hash)
+    found[#found + 1] = entry
+    found[#found + 1] = entry and before(b, string.sub(entry, 1, 16) .. id) or 0
+  end
+  results[#results + 1] = found
+end
+return results
+"""
+)
+
+# How many stand before members of boards. KEYS: boards. ARGV: shard, then board and member of each.
+COUNTS: Final = (
+    "#!lua flags=no-writes\n"
+    + _OPENED
+    + _BEFORE
+    + """
+local counts = {}
+for at = 2, #ARGV, 2 do
+  local b = opened(ARGV[1], KEYS[1], ARGV[at])
+  counts[#counts + 1] = b and before(b, ARGV[at + 1]) or 0
+end
+return counts
 """
 )
