@@ -3,8 +3,8 @@
 All keys of a shard carry its hash tag, so that one script may touch all of them. `<b>` is `<board>:<version>`.
 
 lb:board:{s}:state        hash: log id, the position applied of each partition, the log time that is applied, ready
-lb:board:{s}:boards       hash: board -> version of it that is in force (the pointer)
-lb:board:{s}:<b>:meta     hash: buckets of the maps, pages and players of the base
+lb:board:{s}:boards       hash: board -> its version in force, buckets of overlay and base, pages, members of a page,
+                          players of the base (the pointer)
 lb:board:{s}:<b>:p:<n>    page n of the base: a sorted set of 512 members, all scores 0
 lb:board:{s}:<b>:index    sorted set: the first member of each page
 lb:board:{s}:<b>:m:<k>    bucket k of the base map: hash player -> entry
@@ -22,6 +22,7 @@ from zlib import crc32
 
 PAGE_MEMBERS: Final = 512
 OVERLAY_BUCKETS: Final = 64  # of a board without a base; a rebuild chooses by the number of players
+NEW_BOARD: Final = f"0 {OVERLAY_BUCKETS} 0 0 {PAGE_MEMBERS} 0"
 
 
 def of_shard(shard: int, name: str = "") -> str:

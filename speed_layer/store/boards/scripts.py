@@ -6,16 +6,16 @@ Lua's numbers: sorted sets compare bytes, and positions stay below 2^53.
 
 from typing import Final
 
-# Of a board: the beginning of its keys, and what its meta says.
+# Of a board: what the pointer says, and the beginning of its keys.
 _OPENED: Final = """
 local function opened(shard, boards, board)
-  local version = redis.call('HGET', boards, board)
-  if not version then return nil end
-  local b = {version = version, key = shard .. board .. ':' .. version .. ':'}
-  local meta = redis.call('HMGET', b.key .. 'meta', 'over_buckets', 'base_buckets', 'pages', 'page', 'players')
-  b.over_buckets, b.base_buckets = tonumber(meta[1]), tonumber(meta[2] or 0)
-  b.pages, b.page, b.players = tonumber(meta[3] or 0), tonumber(meta[4] or 0), tonumber(meta[5] or 0)
-  return b
+  local pointer = redis.call('HGET', boards, board)
+  if not pointer then return nil end
+  local version, over, base, pages, page, players = string.match(pointer, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  return {
+    pointer = pointer, key = shard .. board .. ':' .. version .. ':', over_buckets = tonumber(over),
+    base_buckets = tonumber(base), pages = tonumber(pages), page = tonumber(page), players = tonumber(players),
+  }
 end
 local function entry_of(b, id, hash)
   local entry = redis.call('HGET', b.key .. 'o:' .. hash % b.over_buckets, id)
@@ -75,26 +75,27 @@ return {entries, shadows, bans, rows, held}
 )
 
 # All or nothing: what was expected is looked at before anything is moved. KEYS: state, boards. ARGV: shard, log id,
-# field of the partition, position expected, position wanted, log time; number of boards, then name and version expected
-# of each; number of moves, then board, id, hash, new entry (empty = none) of each; number of fields, then key, field,
-# value (empty = delete) of each.
+# field of the partition, position expected, position wanted, log time; number of boards, pointer of a new one, then
+# name and pointer expected of each; number of moves, then board, id, hash, new entry (empty = none) of each; number of
+# fields, then key, field, value (empty = delete) of each.
 APPLY: Final = (
     _OPENED
     + """
-local shard, at = ARGV[1], 8
+local shard, at = ARGV[1], 9
 if redis.call('HGET', KEYS[1], 'log') ~= ARGV[2] then return 'log' end
 if (redis.call('HGET', KEYS[1], ARGV[3]) or '') ~= ARGV[4] then return 'position' end
 local known = {}
 for _ = 1, tonumber(ARGV[7]) do
   local board = ARGV[at]
   known[board] = opened(shard, KEYS[2], board) or false
-  if (known[board] and known[board].version or '') ~= ARGV[at + 1] then return 'version' end
-  if not known[board] then
-    redis.call('HSET', KEYS[2], board, '0')
-    redis.call('HSET', shard .. board .. ':0:meta', 'over_buckets', '64')
+  if (known[board] and known[board].pointer or '') ~= ARGV[at + 1] then return 'version' end
+  at = at + 2
+end
+for board, there in pairs(known) do
+  if not there then
+    redis.call('HSET', KEYS[2], board, ARGV[8])
     known[board] = opened(shard, KEYS[2], board)
   end
-  at = at + 2
 end
 local moves = tonumber(ARGV[at])
 at = at + 1
@@ -199,7 +200,7 @@ end
 local size = b.players + redis.call('ZCARD', over)
 if b.pages > 0 then size = size - redis.call('ZCARD', removed) end
 local better = ARGV[8] == '1' and member ~= '' and before(b, string.sub(member, 1, 8)) or 0
-return {2, state[2], b.version, entry, size, before(b, member), better, above, above_base, below, below_base}
+return {2, state[2], b.pointer, entry, size, before(b, member), better, above, above_base, below, below_base}
 """
 )
 

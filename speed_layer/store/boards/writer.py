@@ -13,7 +13,7 @@ from domain.boards.events import PlacedEvent
 from domain.boards.ledger import LedgerRow
 from domain.errors import LakeboardError
 from speed_layer.boards.deciding import Changes, HeldScore, Known, Listed, Touched
-from speed_layer.store.boards.keys import bucket_hash, of_shard
+from speed_layer.store.boards.keys import NEW_BOARD, bucket_hash, of_shard
 from speed_layer.store.boards.scripts import APPLY, KNOWN
 from speed_layer.store.connection import Views, octets
 
@@ -195,7 +195,11 @@ class BoardWriter:
             str(after or ""),
             as_of_ms,
         ]
-        args += [len(boards), *(part for board in boards for part in (board, self._versions.get(board, _NOTHING)))]
+        args += [
+            len(boards),
+            NEW_BOARD,
+            *(part for board in boards for part in (board, self._versions.get(board, _NOTHING))),
+        ]
         args += [len(changes.entries)]
         for listed, entry in changes.entries.items():
             args += [listed.board, listed.player_id, bucket_hash(listed.player_id), entry or _NOTHING]
@@ -206,7 +210,7 @@ class BoardWriter:
         if said != "applied":
             raise BoardsMovedError(self.shard, said)
         for board in boards:
-            self._versions.setdefault(board, "0")
+            self._versions.setdefault(board, NEW_BOARD)
 
     def drop_ledger_before(self, day: int) -> None:
         """Forget matches that the log took before a day and the one before it."""

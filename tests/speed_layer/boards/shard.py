@@ -155,9 +155,8 @@ class Shard:
             client.zadd(f"{key}index", {some[0]: 0})
         for player, entry in entries.items():
             client.hset(f"{key}m:{bucket_hash(player) % buckets}", player, entry)
-        client.hset(f"{key}meta", items=["over_buckets", 3, "base_buckets", buckets, "pages", len(pages), "page", page,
-                                         "players", len(members)])  # fmt: skip
-        client.hset(of_shard(self.number, "boards"), board, version)
+        pointer = f"{version} 3 {buckets} {len(pages)} {page} {len(members)}"
+        client.hset(of_shard(self.number, "boards"), board, pointer)
         self.writer.state()
 
     def require_invariants(self, board: str) -> None:
@@ -178,7 +177,7 @@ class Shard:
 
     def version(self, board: str) -> str:
         """The version of a board that is in force."""
-        return octets(self.views.client.hget(of_shard(self.number, "boards"), board) or b"0").decode()
+        return octets(self.views.client.hget(of_shard(self.number, "boards"), board) or b"0").split()[0].decode()
 
 
 def ranked(members: Sequence[bytes], place: bytes) -> int:

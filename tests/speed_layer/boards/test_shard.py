@@ -12,7 +12,7 @@ from domain.boards.sort_key import KEY_BYTES, SCORE_BYTES, Mode, member
 from domain.periods import PeriodKind
 from speed_layer.store.boards.reader import BoardsNotReadyError, BoardsReader, Look
 from speed_layer.store.boards.writer import WHOLE, Applied, BoardsMovedError, BoardWriter
-from speed_layer.store.connection import Views, connect
+from speed_layer.store.connection import Views, connect, octets
 from tests.speed_layer.boards.shard import LOG, Shard, event, ranked
 from tests.views_server import ViewsServer, views_server
 
@@ -156,12 +156,11 @@ def test_events_that_were_applied_already_and_boards_that_changed_hands_are_refu
     with pytest.raises(BoardsMovedError, match="another position than expected"):
         shard.apply(START_US, event(player="a", match_id="2", score=5))
     shard.at = Applied(1, WHOLE, 0)
-    views.client.hset("lb:board:{0}:boards", "default|all_time", "7")
-    views.client.hset("lb:board:{0}:default|all_time:7:meta", "over_buckets", "1")
+    before_all = views.client.hget("lb:board:{0}:boards", "default|all_time")
+    views.client.hset("lb:board:{0}:boards", "default|all_time", "7 1 0 0 512 0")
     with pytest.raises(BoardsMovedError, match="another version than expected"):
         shard.apply(START_US, event(player="a", match_id="2", score=5))
-    views.client.hset("lb:board:{0}:boards", "default|all_time", "0")
-    views.client.delete("lb:board:{0}:default|all_time:7:meta")
+    views.client.hset("lb:board:{0}:boards", "default|all_time", octets(before_all))
 
     assert sorted((key, views.client.dump(key)) for key in views.client.keys("*")) == before
     other.begin("log-2", partitions=1)
