@@ -27,7 +27,7 @@ there, and nothing counts twice. What is ranked says boards.toml of LAKEBOARD_HO
 @click.option("--once", is_flag=True, help="Leave when all that is in the log is applied.")
 @click.pass_obj
 def boards_command(settings: Settings, /, *, log_address: str | None, views_address: str | None, once: bool) -> None:
-    """Rank players as their scores come: exact, by their best or their sum, for each day, week, month and all time.
+    """Rank players as their scores come: by their best or their sum, for each day, week, month and all time.
 
     What happens stands on stderr as JSON lines, and how it is in run/boards.json of LAKEBOARD_HOME.
     """

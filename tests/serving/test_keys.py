@@ -168,7 +168,7 @@ def test_the_developers_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> 
     assert path.read_text(encoding="ascii").strip() == text
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     key = ring_of(tmp_path).require(f"Bearer {text}".encode(), Role.PRODUCER)
-    assert key.roles == (Role.ADMIN, Role.PRODUCER)
+    assert key.roles == (Role.ADMIN, Role.GAME_SERVER, Role.PRODUCER)
     assert len(KeyFile(tmp_path).read()) == 1
 
 
