@@ -65,6 +65,7 @@ class EntryId(NamedTuple):
 
 
 BEGINNING = EntryId(0, 0)
+NEEDS_NOTHING = EntryId(2**52, 0)  # of a partition that a reader does not read: behind all that will ever be
 LAKE_READER = "lake_writer"  # a log knows this reader from its birth: nothing is dropped that no lake has
 
 

@@ -13,6 +13,7 @@ from redis.retry import Retry
 
 from domain.log import (
     BEGINNING,
+    NEEDS_NOTHING,
     Entry,
     EntryId,
     LogLostEndError,
@@ -196,21 +197,25 @@ class RedisLog:
             return dict(zip(partitions, pipeline.execute(), strict=True))
 
     def commit_offsets(
-        self, reader: str, offsets: Mapping[Partition, EntryId], *, lease: timedelta | None = None
-    ) -> None:
+        self, reader: str, offsets: Mapping[Partition, EntryId], *, lease: timedelta | None = None,
+        only: Stream | None = None,
+    ) -> None:  # fmt: skip
         """Say up to where (inclusive) a reader needs nothing any more. Offsets never go back.
 
         Args:
-            reader: Its name. Once named it holds back the trim in every partition, those without an offset too.
+            reader: Its name. Once named it holds back the trim in all partitions that it reads, with an offset or not.
             offsets: Last entry that it needs no more.
+            only: The stream that it reads; None = all of them.
             lease: A reader that may vanish (a rebuild's pin) counts for so long after each call; None = for ever.
 
         Raises:
             LogReplacedError: another log stands there, of which these offsets say nothing.
         """
         with translated(self.address):
-            until = 0 if lease is None else milliseconds(self._server_time() + lease)
-            pairs = [text for p, entry in offsets.items() for text in (offset_field(reader, p), str(entry))]
+            until = 0 if lease is None else milliseconds(moment(self._client.time()) + lease)
+            others = [p for stream, parts in self._partitions.items() if only not in (None, stream) for p in parts]
+            said = {**offsets, **dict.fromkeys(others, NEEDS_NOTHING)}.items()
+            pairs = [text for p, entry in said for text in (offset_field(reader, p), str(entry))]
             found = self._client.eval(COMMIT, 3, META, READERS, OFFSETS, self.log_id, reader, until, *pairs)
         self._require_same(found)
 
@@ -243,13 +248,13 @@ class RedisLog:
         """
         keys = (META, stream_key(partition), TRIMMED, READERS, OFFSETS)
         with translated(self.address):
-            now = milliseconds(self._server_time())
+            now = milliseconds(moment(self._client.time()))
             log_id, through = self._client.eval(TRIM, len(keys), *keys, self.log_id, str(partition), now)
         self._require_same(log_id)
         return EntryId.parse(through)
 
     def rewrite_file(self) -> None:
-        """Ask the server to write its append-only file anew, without what was trimmed; it does so behind our back."""
+        """Ask the server to write its append-only file anew, without what was trimmed; it goes on behind our back."""
         with translated(self.address):
             self._client.bgrewriteaof()
 
@@ -261,7 +266,7 @@ class RedisLog:
     def now(self) -> datetime:
         """Return the log's clock, UTC."""
         with translated(self.address):
-            return self._clock.of_server(self._server_time())
+            return self._clock.of_server(moment(self._client.time()))
 
     def start_over(self) -> None:
         """Give the entries that are there another log id: every reader starts over. For a log whose end was lost.
@@ -270,8 +275,7 @@ class RedisLog:
         """
         with translated(self.address):
             found = self._client.eval(START_OVER, 3, META, TRIMMED, OFFSETS, self.log_id, new_log_id())
-        if found is None:
-            self._require_same(None)
+        self._require_same(self.log_id.encode() if found else None)
         self.log_id = found.decode()
 
     def _append_some(self, entries: Mapping[int, tuple[Partition, bytes]]) -> dict[int, EntryId]:
@@ -294,6 +298,3 @@ class RedisLog:
     def _require_same(self, found: bytes | None) -> None:
         if found is None or found.decode() != self.log_id:
             raise LogReplacedError(self.log_id, "an empty server" if found is None else found.decode())
-
-    def _server_time(self) -> datetime:
-        return moment(self._client.time())

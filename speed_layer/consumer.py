@@ -21,7 +21,7 @@ from domain.log import (
     Stream,
     TrimmedError,
 )
-from speed_layer.consumer_partition import READER, READER_LEASE, PartitionWork, Tools, common_moment
+from speed_layer.consumer_partition import PartitionWork, Tools, common_moment, hold
 from speed_layer.consumer_ports import BatchViews, OpenedLog, Stop
 from speed_layer.consumer_sharing import Sharing
 from speed_layer.consumer_state import FAILED, STOPPED, WAITING, StateFile, note_checkpoint
@@ -127,7 +127,7 @@ class _Service:
         """Count one log; return whether all is done."""
         self._know(log)
         self._sharing.look(self._works)  # while the views server is away, nothing is stored and no lease renewed
-        log.commit_offsets(READER, {}, lease=READER_LEASE)  # from now on nothing is dropped that is not stored
+        hold(log, {})
         while not self.stop.is_set():
             self._look(log)
             busy = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from domain.batch_view import BatchView
-from domain.log import BEGINNING, EntryId, Partition, Reading
+from domain.log import BEGINNING, EntryId, Partition, Reading, Stream
 from domain.rules import Rules
 from domain.speed_policy import SpeedPolicy
 from domain.windows import EPOCH, milliseconds
@@ -217,7 +217,7 @@ class PartitionWork:
         )
         self.checkpointed = Checkpointed(size, time.monotonic() - began)
         stored = {self.partition: EntryId.of_version(self.live.position)} if self.live.position >= 0 else {}
-        log.commit_offsets(READER, stored, lease=READER_LEASE)
+        hold(log, stored)
 
     def _restore(self, lease: Lease, manifest: Manifest, blobs: Mapping[str, bytes], *, log_id: str) -> bool:
         """Use what is stored, unless it is of another log, policy or version."""
@@ -286,6 +286,11 @@ class PartitionWork:
             written_ms=now_ms,
             plays={meter.value: live.meters[meter] for meter in Meter},
         )
+
+
+def hold(log: OpenedLog, stored: Mapping[Partition, EntryId]) -> None:
+    """Have the log keep all plays that are not stored, from now on for as long as `READER_LEASE`."""
+    log.commit_offsets(READER, stored, lease=READER_LEASE, only=Stream.PLAYS)
 
 
 def common_moment(works: Iterable[PartitionWork]) -> datetime | None:

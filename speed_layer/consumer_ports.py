@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from domain.batch_view import BatchView
-from domain.log import Entry, EntryId, EventLog, Partition
+from domain.log import Entry, EntryId, EventLog, Partition, Stream
 from speed_layer.play_batch import PlayBatch
 from speed_layer.snapshot import Snapshot
 from speed_layer.store.leases import Lease, Manifest
@@ -18,9 +18,14 @@ class OpenedLog(EventLog, Protocol):
     """A log with a connection to close, whose readers may be named for a time."""
 
     def commit_offsets(
-        self, reader: str, offsets: Mapping[Partition, EntryId], *, lease: timedelta | None = None
+        self,
+        reader: str,
+        offsets: Mapping[Partition, EntryId],
+        *,
+        lease: timedelta | None = None,
+        only: Stream | None = None,
     ) -> None:
-        """Say up to where (inclusive) a reader needs nothing any more; with a lease it counts for so long."""
+        """Say up to where (inclusive) a reader of one stream needs nothing any more; its lease says for how long."""
 
     def close(self) -> None:
         """Close the connections."""

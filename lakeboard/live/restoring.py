@@ -162,15 +162,16 @@ def restore(
         connect(settings.views_address) as views,
         ExitStack() as at_end,
     ):
-        log.commit_offsets(PIN, {}, lease=_PINNED_AFTER)
+        log.commit_offsets(PIN, {}, lease=_PINNED_AFTER, only=Stream.PLAYS)
         version, positions = log_positions(lake_root, log.log_id)
         if not positions:
             log.remove_reader(PIN)
             raise NothingToRestoreFromError(log.log_id)
         partitions = log.partitions(Stream.PLAYS)
         ends = {p: EntryId.of_version(positions.get(p.number, -1)) for p in partitions}
-        log.commit_offsets(PIN, ends, lease=_PINNED)
-        at_end.callback(log.commit_offsets, PIN, {}, lease=_PINNED_AFTER)  # until the consumer has come by
+        log.commit_offsets(PIN, ends, lease=_PINNED, only=Stream.PLAYS)
+        # Until the consumer has come by.
+        at_end.callback(log.commit_offsets, PIN, {}, lease=_PINNED_AFTER, only=Stream.PLAYS)
         view, why_not = _published(settings, views, log.log_id, on_step, on_wait)
         since = _since(log.now(), view, settings.speed_policy)
         rebuild = _Rebuild(
@@ -247,7 +248,7 @@ def _rebuild(
 def _pinning(log: RedisLog, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pass batches on; the log is told that they are still being counted."""
     for batch in batches:
-        log.commit_offsets(PIN, {}, lease=_PINNED)
+        log.commit_offsets(PIN, {}, lease=_PINNED, only=Stream.PLAYS)
         yield batch
 
 

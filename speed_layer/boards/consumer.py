@@ -135,7 +135,7 @@ class _Work:
             writer.state()
             for part in self._parts[writer.shard]:
                 part.applied = None
-        self.log.commit_offsets(READER, {}, lease=READER_LEASE)  # nothing more is dropped meanwhile
+        self.log.commit_offsets(READER, {}, lease=READER_LEASE, only=Stream.SCORES)  # nothing more is dropped meanwhile
         history = self.job.history(self.log.log_id)
         done = 0
         for events in history.events:
@@ -212,7 +212,7 @@ class _Work:
         self._housekeeping_at = now + _HOUSEKEEPING_SECONDS
         parts = [part for of_shard in self._parts.values() for part in of_shard]
         offsets = {p.partition: EntryId.of_version(p.applied.read_after) for p in parts if p.applied is not None}
-        self.log.commit_offsets(READER, offsets, lease=READER_LEASE)
+        self.log.commit_offsets(READER, offsets, lease=READER_LEASE, only=Stream.SCORES)
         for writer in self._writers:
             as_of_ms = self._as_of(writer.shard)
             self._lift(writer, as_of_ms * _MS_US)

@@ -215,8 +215,7 @@ def test_a_chart_moves_while_generated_plays_are_sent_and_has_all_of_them_in_the
         assert sending.returncode == 0, sending.stderr and sending.stderr.read()
     until(lambda: indian() == before + 3000, "all plays are in the chart", 10)
 
-    assert len(seen) >= 4  # it took 6 s, and moves each second
-    assert min(seen) < before + 1500
+    assert any(before < total < before + 3000 for total in seen), seen  # it took 6 s or more, and moves each second
 
 
 def test_the_feed_moves_the_charts_until_it_is_asked_to_end(stack: Stack) -> None:

@@ -193,6 +193,17 @@ def test_offsets_never_go_back(log: RedisLog) -> None:
     assert log.offsets(LAKE_READER, Stream.PLAYS)[P0] == ids[1]
 
 
+def test_a_reader_of_one_stream_holds_back_nothing_of_another(log: RedisLog) -> None:
+    plays, scores = log.partitions(Stream.PLAYS)[0], log.partitions(Stream.SCORES)[0]
+    (of_plays, of_scores) = log.append([(plays, b"a"), (scores, b"b")])
+    log.commit_offsets("of scores", {}, lease=timedelta(hours=1), only=Stream.SCORES)
+    log.commit_offsets(LAKE_READER, {plays: of_plays, scores: of_scores})
+
+    assert (log.trim(plays), log.trim(scores)) == (of_plays, BEGINNING)
+    log.commit_offsets("of scores", {scores: of_scores}, lease=timedelta(hours=1), only=Stream.SCORES)
+    assert log.trim(scores) == of_scores
+
+
 def test_a_full_server_refuses_keeps_what_it_has_and_can_be_opened_read_and_trimmed(tmp_path: Path) -> None:
     with log_server(tmp_path, max_bytes=6 << 20) as server, RedisLog.open(server.address) as log:
         ids: list[EntryId] = []
