@@ -25,7 +25,7 @@ Workers = Annotated[int, Meta(ge=1, le=64, description="a whole number from 1 to
 Seconds = Annotated[float, Meta(ge=0.1, le=3600, description="seconds from 0.1 to 3600")]
 Rows = Annotated[int, Meta(ge=1, le=10_000_000, description="a whole number from 1 to 10000000")]
 PerSecond = Annotated[int, Meta(ge=1, le=1_000_000_000, description="a whole number a second from 1 on")]
-Shards = Annotated[int, Meta(ge=1, le=64, description="a whole number from 1 to 64")]
+Shards = Annotated[int, Meta(ge=1, le=8, description="a whole number from 1 to 8")]  # partitions of a log
 LiveRegions = Annotated[int, Meta(ge=1, le=10_000, description="a whole number from 1 to 10000")]
 LiveWidth = Annotated[
     Literal[256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536],

@@ -47,6 +47,7 @@ _POLL_SECONDS = 0.02
 _RETRY_SECONDS = 0.5
 _HOUSEKEEPING_SECONDS = 1.0
 _MS_US = 1000
+_DAY_MS = 86_400_000
 _PASSING = (LogUnavailableError, LogFullError, LogReplacedError, ViewsUnavailableError, BoardsMovedError, OSError)
 
 
@@ -93,6 +94,7 @@ class _Work:
     _writers: list[BoardWriter] = field(default_factory=list)
     _parts: dict[int, list[_Part]] = field(default_factory=dict)
     _said: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    _ledger_days: dict[int, int] = field(default_factory=dict)
     _housekeeping_at: float = 0.0
 
     def work(self, stop: Stop) -> bool:
@@ -216,7 +218,9 @@ class _Work:
         for writer in self._writers:
             as_of_ms = self._as_of(writer.shard)
             self._lift(writer, as_of_ms * _MS_US)
-            writer.drop_ledger_before(as_of_ms // 86_400_000)
+            if self._ledger_days.get(writer.shard) != (day := as_of_ms // _DAY_MS):  # it looks through all keys
+                writer.drop_ledger_before(day)
+                self._ledger_days[writer.shard] = day
         self.job.report({
             "as_of_ms": min(self._as_of(writer.shard) for writer in self._writers),
             "events": {outcome.value: number for outcome, number in self.outcomes.items()},
