@@ -43,8 +43,8 @@ def run(hours: int) -> None:
             minute = partition.log_ms // 60_000
             partition.changed()
         if passed > len(rows):
-            say(f"day_memory: {passed} of {hours} hours")
             rows.append(_row(partition, passed, plays, grown=_resident_bytes() - before))
+            say(f"day_memory: {passed} of {hours} hours, {time.process_time() - began:,.0f} s: {', '.join(rows[-1])}")
     seconds = time.process_time() - began
     print_table(
         f"Memory of one of {PARTITIONS} partitions, {PLAYS_A_SECOND:,} plays/s in {REGIONS} regions together, no batch",
