@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from domain.sketches.keys import Int64s, Numbers, UInt64s, regions_of
+from domain.sketches.keys import Int64s, Numbers, UInt64s, distinct, regions_of
 from domain.sketches.packed import PackedBlock
 from speed_layer.lists import thresholds
 from speed_layer.running_sum import Part, RunningSum
@@ -85,7 +85,7 @@ class AtRest:
         if self._shortlist is None or self._shortlist.made_for != made_for:
             shared = self._shared.sums
             best, others = _best(shared.keys, shared.above, size=_SPARE * size, regions=regions)
-            keys = np.union1d(shared.keys[best], self._own.sums.keys)  # few have blocks of their own
+            keys = distinct(np.concatenate((shared.keys[best], self._own.sums.keys)))  # few have blocks of their own
             lower, above = self.at(keys)
             best, more_others = _best(keys, above, size=_SPARE * size, regions=regions)
             keys = keys[best]

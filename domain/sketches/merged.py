@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from domain.sketches.block import Block
-from domain.sketches.keys import UInt64s, items_of, regions_of
+from domain.sketches.keys import UInt64s, distinct, items_of, regions_of
 from domain.sketches.shape import Shapes
 
 
@@ -23,7 +23,7 @@ def merged(blocks: Sequence[Block], shapes: Shapes, hashes: UInt64s) -> Block:
     """
     result = Block(shapes)
     result.grow(max((len(block) for block in blocks), default=0))
-    result.keys = np.unique(np.concatenate([block.keys for block in blocks])) if blocks else result.keys
+    result.keys = distinct(np.concatenate([block.keys for block in blocks])) if blocks else result.keys
     lower, upper = np.zeros((2, len(result.keys)), dtype=np.int64)
     for block in blocks:
         more = block.bounds(result.keys, hashes)
