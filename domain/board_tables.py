@@ -25,3 +25,42 @@ SCORES = Table(
     ),
     checks=(("kind_named", "kind <> ''"),),
 )
+
+_GAME = Column("game", Type.STRING, "game")
+_BOARD = Column("board", Type.STRING, "key of the period, as `daily:2026-11-14`")
+
+BOARD_ENTRIES = Table(
+    name="gold/board_entries",
+    grain="one player on one board, as a rebuild certified it",
+    partition_by=(),
+    writer=Writer.SPARK,
+    columns=(
+        _GAME,
+        _BOARD,
+        Column("player_id", Type.STRING, "who, 1 to 256 bytes of UTF-8 in NFC"),
+        Column("score", Type.LONG, "best score, or the sum"),
+        Column("reached_at", Type.TIMESTAMP, "since when it stands, UTC"),
+        Column("zeros_alone", Type.BOOLEAN, "of sums: all deltas were 0"),
+        Column("rank", Type.LONG, "place on the board, from 1; NULL = banned", nullable=True),
+    ),
+)
+BOARD_CERTIFICATES = Table(
+    name="gold/board_certificates",
+    grain="one board of one rebuild, and one row for all boards of it together",
+    partition_by=(),
+    writer=Writer.SPARK,
+    columns=(
+        Column("rebuild", Type.LONG, "number of the rebuild, from 1"),
+        Column("game", Type.STRING, "game; `*` for all boards together"),
+        Column("board", Type.STRING, "key of the period; `*` for all boards together"),
+        Column("created_at", Type.TIMESTAMP, "when it was made, UTC"),
+        Column("scores_version", Type.LONG, "Delta version of bronze/scores that it counts"),
+        Column("entries_version", Type.LONG, "Delta version of gold/board_entries that has its players"),
+        Column("positions", Type.STRING, "JSON: `<log id>/<partition>` -> last entry of the log that it counts"),
+        Column("players", Type.LONG, "ranked players"),
+        Column("banned", Type.LONG, "banned players, whose entries are kept"),
+        Column("digest", Type.STRING, "of all players with their ranks, 16 hex digits: equal boards, equal digests"),
+        Column("code_version", Type.STRING, "version of lakeboard that made it"),
+    ),
+)
+BOARDS = (BOARD_ENTRIES, BOARD_CERTIFICATES)

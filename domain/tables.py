@@ -1,6 +1,6 @@
 """Every table of the lake, column by column: the one definition that writers, readers and `docs/tables.md` share."""
 
-from domain.board_tables import SCORES
+from domain.board_tables import BOARDS, SCORES
 from domain.table import EVENT_DATE, EVENT_HOUR, INGESTED_DATE, POSITION, WRITER, Column, Table, Type, Writer
 
 PLAYS = Table(
@@ -220,4 +220,4 @@ RELEASES = Table(
 
 BRONZE = (PLAYS, SCORES, REJECTS)
 DERIVED = (LEFT_OUT, HOURLY_COUNTS, DAILY_COUNTS, CHARTS, CHART_HISTORY, HOURS, RESTATEMENTS)
-ALL = (*BRONZE, *DERIVED, RELEASES)
+ALL = (*BRONZE, *DERIVED, RELEASES, *BOARDS)

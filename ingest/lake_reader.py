@@ -20,7 +20,7 @@ from domain.answers import (
     pieces,
     restated_back,
 )
-from domain.board_tables import SCORES
+from domain.board_tables import BOARDS, SCORES
 from domain.events import ALL_REGIONS
 from domain.releases import Release
 from domain.table import Table
@@ -183,7 +183,7 @@ class LakeReader:
         return [self.table(table) for table in ALL]
 
     def _pin(self, table: Table) -> PinnedTable:
-        if table in (RELEASES, REJECTS, SCORES):  # what no release binds
+        if table in (RELEASES, REJECTS, SCORES, *BOARDS):  # what no release binds
             return self.files.pin(table)
         newest = self.releases.latest(1)
         if not newest:

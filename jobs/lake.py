@@ -144,6 +144,17 @@ class Lake:
             )
         return commit
 
+    def overwrite(self, table: Table, rows: DataFrame, *, where: str | None, note: str) -> Commit:
+        """Replace all rows, or those for which a condition holds, by rows that are in order: files keep that order.
+
+        Raises:
+            UnexpectedCommitError: the commit found in the table is not this one.
+        """
+        if self.is_empty(rows) and not self.files(table).rows:
+            return Commit(table.name, self.version(table), 0, 0, 0)  # Delta makes no commit of nothing
+        options = {} if where is None else {"replaceWhere": where}
+        return self._write(table, rows, note, mode="overwrite", in_order=True, **options)
+
     def append(self, table: Table, rows: DataFrame, *, note: str) -> Commit:
         """Append rows in one commit.
 
@@ -164,11 +175,16 @@ class Lake:
         """Bring a table back to what it held at an earlier version, as a new version."""
         self.spark.sql(f"RESTORE TABLE delta.`{self._path(table)}` TO VERSION AS OF {version}")
 
-    def _write(self, table: Table, rows: DataFrame, note: str, *, mode: str, **options: str) -> Commit:
-        """Write one file per folder, then find our own commit in the log: a commit is believed when it is seen."""
+    def _write(
+        self, table: Table, rows: DataFrame, note: str, *, mode: str, in_order: bool = False, **options: str
+    ) -> Commit:
+        """Write one file per folder, or rows as they come, then find our own commit in the log: a commit is believed when it is seen."""
         before = self.version(table)
         in_folders = bool(table.partition_by) and not self.pace.quick
-        gathered = rows.repartition(*table.partition_by) if in_folders else rows.coalesce(1)
+        if in_order:
+            gathered = rows
+        else:
+            gathered = rows.repartition(*table.partition_by) if in_folders else rows.coalesce(1)
         writer = conformed(gathered, table).write.format("delta").mode(mode).option("userMetadata", note)
         writer.options(**options).save(self._path(table))
         info = commit_info(self.root / table.name, before + 1)

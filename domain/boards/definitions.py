@@ -127,6 +127,11 @@ class Boards:
         return cls({game.name: game for game in games})
 
 
+def board_name(game: str, period_key: str) -> str:
+    """Return the name of a board: neither part can hold the bar."""
+    return f"{game}|{period_key}"
+
+
 ONE_GAME: Final = Boards({DEFAULT_GAME: Game(name=DEFAULT_GAME)})  # where there is no file
 
 

@@ -14,6 +14,7 @@ class MatchState(IntEnum):
 
     COUNTED = 0
     HELD = 1
+    LATE = 2  # its match ended before the live window: batch counts it
 
 
 class LedgerRow(NamedTuple):

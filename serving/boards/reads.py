@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from domain.boards.definitions import Boards, Game
+from domain.boards.definitions import Boards, Game, board_name
 from domain.boards.entries import shown_score
 from domain.boards.sort_key import SCORE_BYTES, place_of, player_of
 from domain.clock import Clock, utc_now
@@ -29,7 +29,6 @@ from serving.boards.view import BoardViews, Standing
 from serving.problems import Code, RefusedError
 from serving.readers import Readers
 from serving.settings import ApiSettings
-from speed_layer.boards.deciding import board_name
 from speed_layer.store.boards.reader import BoardsNotReadyError
 from speed_layer.store.leases import ViewsUnavailableError
 

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import msgspec
 
-from domain.boards.definitions import Boards, Game
+from domain.boards.definitions import Boards, Game, board_name
 from domain.boards.entries import shown_score
 from domain.boards.events import NOT_SAID, BoardEvent
 from domain.boards.ledger import MatchState
@@ -36,7 +36,7 @@ from serving.keys import Key, Role
 from serving.limits import RateLimits
 from serving.problems import Code, RefusedError, RowError
 from serving.settings import ApiSettings
-from speed_layer.boards.deciding import board_name, match_of
+from speed_layer.boards.deciding import match_of
 from speed_layer.store.boards.reader import Asked, Result
 from speed_layer.store.leases import ViewsUnavailableError
 
@@ -223,6 +223,8 @@ class ScoresEndpoint:
             return Scored(status="conflict")
         if result.row.state is MatchState.HELD:
             return Scored(status="held")
+        if result.row.state is MatchState.LATE:
+            return Scored(status="pending")
         mode = self._boards.games[taken.event.game].mode
         places = {short_name(period): place for period, place in zip(periods, result.places, strict=True) if place}
         ranks = {name: stand + 1 for name, (_, stand) in places.items()}

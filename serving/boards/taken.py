@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from domain.boards.definitions import LIVE_WINDOW
+from domain.boards.definitions import LIVE_WINDOW, board_name
 from domain.boards.events import NOT_SAID, BoardEvent
 from domain.boards.ledger import LedgerRow
 from domain.log import EntryId
 from domain.periods import Period, PeriodKind
 from domain.windows import EPOCH
 from ingest.log_kinds import Appended
-from speed_layer.boards.deciding import board_name, match_of
+from speed_layer.boards.deciding import match_of
 from speed_layer.store.boards.reader import Asked
 
 _US = timedelta(microseconds=1)

@@ -3,20 +3,21 @@
 Pure: the same events after the same knowledge end in the same changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from domain.boards.definitions import LIVE_WINDOW, Boards, Game
+from domain.boards.definitions import LIVE_WINDOW, Boards, Game, board_name
 from domain.boards.entries import entry_after
-from domain.boards.events import NOT_SAID, BoardEvent, EventKind, PlacedEvent
+from domain.boards.events import NOT_SAID, BoardEvent, EventKind, PlacedEvent, Position
 from domain.boards.ledger import LedgerRow, Match, MatchState
 from domain.windows import EPOCH
 
 _US = timedelta(microseconds=1)
 _WINDOW_US = LIVE_WINDOW // _US
+InBase = Callable[[str, Position], bool]
 
 
 class Outcome(StrEnum):
@@ -101,11 +102,6 @@ class Touched:
     everywhere: frozenset[str]
 
 
-def board_name(game: str, period_key: str) -> str:
-    """Return the name of a board: neither part can hold the bar."""
-    return f"{game}|{period_key}"
-
-
 def match_of(event: BoardEvent) -> Match:
     """Return the match that an event is about."""
     return Match(event.game, event.match_id, event.player_id)
@@ -129,15 +125,22 @@ def touched(boards: Boards, events: Sequence[PlacedEvent]) -> Touched:
     )
 
 
-def decide(boards: Boards, known: Known, events: Sequence[PlacedEvent]) -> Changes:
+def nowhere(board: str, position: Position) -> bool:
+    """Say that no board has a base that an event is in."""
+    del board, position
+    return False
+
+
+def decide(boards: Boards, known: Known, events: Sequence[PlacedEvent], *, in_base: InBase = nowhere) -> Changes:
     """Return what events change.
 
     Args:
         boards: Definitions.
         known: All of `touched`, as of before the first event; it is changed.
         events: Of one partition, in the order of the log.
+        in_base: Whether the base of a board has what an event there brought: then it is remembered, not counted.
     """
-    deciding = _Deciding(boards, known)
+    deciding = _Deciding(boards, known, in_base)
     for placed in events:
         deciding.changes.outcomes.append(deciding.take(placed))
     return deciding.changes
@@ -160,6 +163,7 @@ def is_over(until_us: int, now_us: int) -> bool:
 class _Deciding:
     boards: Boards
     known: Known
+    in_base: InBase = nowhere
     changes: Changes = field(default_factory=Changes)
 
     def take(self, placed: PlacedEvent) -> Outcome:
@@ -190,18 +194,19 @@ class _Deciding:
         game = self.boards.games.get(event.game)
         if game is None:
             return Outcome.UNKNOWN_GAME
-        if ended_us < placed.logged_us - _WINDOW_US:
-            return Outcome.LATE
         match = match_of(event)
         first = self.known.ledger.get(match)
         if first is not None:
             return Outcome.REPEATED if first.fingerprint == event.fingerprint else Outcome.CONFLICT
+        if ended_us < placed.logged_us - _WINDOW_US:
+            self._note(match, LedgerRow(placed.position, event.fingerprint, MatchState.LATE))
+            return Outcome.LATE
         state = MatchState.HELD if game.is_held(event.score) else MatchState.COUNTED
         self._note(match, LedgerRow(placed.position, event.fingerprint, state))
         if state is MatchState.HELD:
             self.known.held[match] = self.changes.held[match] = HeldScore(event.score, ended_us)
             return Outcome.HELD
-        self._count(game, event.player_id, event.score, ended_us)
+        self._count(game, event.player_id, event.score, ended_us, placed.position)
         return Outcome.COUNTED
 
     def _approve(self, placed: PlacedEvent) -> Outcome:
@@ -212,7 +217,7 @@ class _Deciding:
         self._note(match, row._replace(state=MatchState.COUNTED))
         del self.known.held[match]
         self.changes.held[match] = None
-        self._count(game, match.player_id, held.score, held.ended_us)
+        self._count(game, match.player_id, held.score, held.ended_us, placed.position)
         return Outcome.OBEYED
 
     def _ban(self, placed: PlacedEvent) -> Outcome:
@@ -225,9 +230,11 @@ class _Deciding:
             self.changes.entries[listed] = None
         return Outcome.OBEYED
 
-    def _count(self, game: Game, player_id: str, score: int, ended_us: int) -> None:
+    def _count(self, game: Game, player_id: str, score: int, ended_us: int, position: Position) -> None:
         banned = player_id in self.known.bans
         for listed in _listed(game, player_id, ended_us):
+            if self.in_base(listed.board, position):
+                continue
             before = (self.known.shadows if banned else self.known.entries).get(listed)
             after = entry_after(game.mode, before, score, ended_us)
             if after == before:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from domain.boards.ledger import LedgerRow, Match
 from domain.errors import LakeboardError
 from speed_layer.store.boards.keys import bucket_hash, of_shard
-from speed_layer.store.boards.scripts import COUNTS, LOOK, RESULTS
+from speed_layer.store.boards.scripts import COUNTS, LOOK, RESULTS, STATE
 from speed_layer.store.boards.writer import Applied
 from speed_layer.store.coalesced import Argument, CoalescedCalls
 
@@ -116,7 +116,6 @@ class BoardsReader:
         Raises:
             BoardsNotReadyError: the shard is not whole.
         """
-        keys = [of_shard(shard, name) for name in ("state", "boards")]
         args: list[Argument] = [
             of_shard(shard),
             board,
@@ -127,7 +126,7 @@ class BoardsReader:
             below,
             int(better),
         ]
-        found = await self._calls.script(LOOK, keys, args)
+        found = await self._calls.script(LOOK, [of_shard(shard, "live")], args)
         if found[0] == _NOT_READY:
             raise BoardsNotReadyError(shard)
         as_of_ms = int(found[1] or 0)
@@ -147,30 +146,35 @@ class BoardsReader:
 
     async def partitions(self) -> int:
         """Return how many partitions the log has for scores; 0 while no shard was begun."""
-        return int(await self._calls.command("HGET", of_shard(0, "state"), "partitions") or 0)
+        found = await self._state(0, "partitions")
+        return int(found[0] or 0)
 
     async def applied(self, shard: int, partitions: Sequence[int]) -> Sequence[Applied | None]:
         """Return the positions up to which partitions are applied, as in `ShardState`."""
         names = [f"p{number}" for number in partitions]
-        found = await self._calls.command("HMGET", of_shard(shard, "state"), *names)
+        found = await self._state(shard, *names)
         return [None if text is None else Applied.parse(text) for text in found]
 
     async def results(self, shard: int, asked: Sequence[Asked]) -> Sequence[Result]:
         """Return what became of scores of players of one shard, and where these stand, all of one moment."""
         args: list[Argument] = [of_shard(shard)]
         for one in asked:
-            days = (of_shard(shard, f"ledger:{n}") for n in (one.day, one.day - 1))
-            args += [*days, one.match.field, one.match.player_id, bucket_hash(one.match.player_id)]
+            args += [one.day, one.day - 1, one.match.field, one.match.player_id, bucket_hash(one.match.player_id)]
             args += [len(one.boards), *one.boards]
-        keys = [of_shard(shard, name) for name in ("state", "boards")]
-        found = await self._calls.script(RESULTS, keys, args)
+        found = await self._calls.script(RESULTS, [of_shard(shard, "live")], args)
         return [_result(row, rest) for row, *rest in found] or [Result(None, ()) for _ in asked]
 
     async def counts(self, shard: int, members: Sequence[tuple[str, bytes]]) -> Sequence[int]:
         """Return how many players of one shard stand before members of boards, which may be of other shards."""
         args = [of_shard(shard), *(part for one in members for part in one)]
-        found: Sequence[int] = await self._calls.script(COUNTS, [of_shard(shard, "boards")], args)
+        found: Sequence[int] = await self._calls.script(COUNTS, [of_shard(shard, "live")], args)
         return found
+
+    async def _state(self, shard: int, *fields: str) -> Sequence[bytes | None]:
+        """Return fields of the state of a shard, None where it has none."""
+        args = [of_shard(shard), *fields]
+        found: Sequence[bytes | None] = await self._calls.script(STATE, [of_shard(shard, "live")], args)
+        return found or [None] * len(fields)
 
 
 def _result(row: bytes | None, rest: Sequence[Any]) -> Result:

@@ -6,10 +6,11 @@ Lua's numbers: sorted sets compare bytes, and positions stay below 2^53.
 
 from typing import Final
 
-# Of a board: what the pointer says, and the beginning of its keys.
+# Of a board of a generation, `shard` being the beginning of its keys: what the pointer says, and the beginning of the
+# board's own.
 _OPENED: Final = """
-local function opened(shard, boards, board)
-  local pointer = redis.call('HGET', boards, board)
+local function opened(shard, board)
+  local pointer = redis.call('HGET', shard .. 'boards', board)
   if not pointer then return nil end
   local version, over, base, pages, page, players = string.match(pointer, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   return {
@@ -27,6 +28,14 @@ local function entry_of(b, id, hash)
 end
 """
 
+# The beginning of the keys of the generation that is live; false while none is.
+_LIVE: Final = """
+local function live_of(key, shard)
+  local generation = redis.call('GET', key)
+  return generation and shard .. 'g' .. generation .. ':'
+end
+"""
+
 # How many stand before a member, or before any bytes; nobody stands before none.
 _BEFORE: Final = """
 local function before(b, m)
@@ -41,7 +50,7 @@ local function before(b, m)
 end
 """
 
-# KEYS: state, boards, bans, held. ARGV: shard, number of entries, then board, id, hash of each; number of players
+# KEYS: bans, held. ARGV: generation, number of entries, then board, id, hash of each; number of players
 # whose bans are asked for, and players; number of matches, then two ledger keys and the field of each.
 KNOWN: Final = (
     "#!lua flags=no-writes\n"
@@ -53,28 +62,28 @@ local known = {}
 for n = 1, tonumber(ARGV[2]) do
   local board, id, hash = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
   at = at + 3
-  if known[board] == nil then known[board] = opened(shard, KEYS[2], board) or false end
+  if known[board] == nil then known[board] = opened(shard, board) or false end
   entries[n] = known[board] and entry_of(known[board], id, hash)
   shadows[n] = redis.call('HGET', shard .. 'shadow:' .. board, id)
 end
 local players = tonumber(ARGV[at])
 at = at + 1
 for n = 1, players do
-  bans[n] = redis.call('HGET', KEYS[3], ARGV[at])
+  bans[n] = redis.call('HGET', KEYS[1], ARGV[at])
   at = at + 1
 end
 local matches = tonumber(ARGV[at])
 at = at + 1
 for n = 1, matches do
   rows[n] = redis.call('HGET', ARGV[at], ARGV[at + 2]) or redis.call('HGET', ARGV[at + 1], ARGV[at + 2])
-  held[n] = redis.call('HGET', KEYS[4], ARGV[at + 2])
+  held[n] = redis.call('HGET', KEYS[2], ARGV[at + 2])
   at = at + 3
 end
 return {entries, shadows, bans, rows, held}
 """
 )
 
-# All or nothing: what was expected is looked at before anything is moved. KEYS: state, boards. ARGV: shard, log id,
+# All or nothing: what was expected is looked at before anything is moved. KEYS: state, boards. ARGV: generation, log id,
 # field of the partition, position expected, position wanted, log time; number of boards, pointer of a new one, then
 # name and pointer expected of each; number of moves, then board, id, hash, new entry (empty = none) of each; number of
 # fields, then key, field, value (empty = delete) of each.
@@ -87,14 +96,14 @@ if (redis.call('HGET', KEYS[1], ARGV[3]) or '') ~= ARGV[4] then return 'position
 local known = {}
 for _ = 1, tonumber(ARGV[7]) do
   local board = ARGV[at]
-  known[board] = opened(shard, KEYS[2], board) or false
+  known[board] = opened(shard, board) or false
   if (known[board] and known[board].pointer or '') ~= ARGV[at + 1] then return 'version' end
   at = at + 2
 end
 for board, there in pairs(known) do
   if not there then
     redis.call('HSET', KEYS[2], board, ARGV[8])
-    known[board] = opened(shard, KEYS[2], board)
+    known[board] = opened(shard, board)
   end
 end
 local moves = tonumber(ARGV[at])
@@ -136,17 +145,19 @@ return 'applied'
 """
 )
 
-# One board at one moment. KEYS: state, boards. ARGV: shard, board, player (empty = by member), hash, member, how many
+# One board at one moment. KEYS: live. ARGV: shard, board, player (empty = by member), hash, member, how many
 # rows above and below it are asked for, and whether its score alone is to be ranked too. A member may be any bytes,
 # empty ones stand before all. Rows come in two runs, of overlay and base, which the caller merges by their bytes.
 LOOK: Final = (
     "#!lua flags=no-writes\n"
     + _OPENED
+    + _LIVE
     + _BEFORE
     + """
-local state = redis.call('HMGET', KEYS[1], 'ready', 'as_of_ms')
-if not state[1] then return {0} end
-local b = opened(ARGV[1], KEYS[2], ARGV[2])
+local shard = live_of(KEYS[1], ARGV[1])
+local state = shard and redis.call('HMGET', shard .. 'state', 'ready', 'as_of_ms')
+if not state or not state[1] then return {0} end
+local b = opened(shard, ARGV[2])
 if not b then return {1, state[2]} end
 local entry, member = false, ARGV[5]
 if ARGV[3] ~= '' then
@@ -204,24 +215,26 @@ return {2, state[2], b.pointer, entry, size, before(b, member), better, above, a
 """
 )
 
-# What became of scores, and where their players stand; nothing while the shard is not whole. KEYS: state, boards. ARGV:
-# shard, then of each score: two ledger keys, field, player, hash, number of boards, boards. Gives of each score the row
+# What became of scores, and where their players stand; nothing while the shard is not whole. KEYS: live. ARGV:
+# shard, then of each score: two days of the ledger, field, player, hash, number of boards, boards. Gives of each score the row
 # in the ledger, then of each board the entry and how many stand before it.
 RESULTS: Final = (
     "#!lua flags=no-writes\n"
     + _OPENED
+    + _LIVE
     + _BEFORE
     + """
-local shard, at, known, results = ARGV[1], 2, {}, {}
-if not redis.call('HGET', KEYS[1], 'ready') then return {} end
+local shard, at, known, results = live_of(KEYS[1], ARGV[1]), 2, {}, {}
+if not shard or not redis.call('HGET', shard .. 'state', 'ready') then return {} end
 while ARGV[at] do
   local field, id, hash, boards = ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  local found = {redis.call('HGET', ARGV[at], field) or redis.call('HGET', ARGV[at + 1], field)}
+  local ledger = shard .. 'ledger:'
+  local found = {redis.call('HGET', ledger .. ARGV[at], field) or redis.call('HGET', ledger .. ARGV[at + 1], field)}
   at = at + 6
   for _ = 1, boards do
     local board = ARGV[at]
     at = at + 1
-    if known[board] == nil then known[board] = opened(shard, KEYS[2], board) or false end
+    if known[board] == nil then known[board] = opened(shard, board) or false end
     local b = known[board]
     local entry = b and entry_of(b, id, hash)
     found[#found + 1] = entry
@@ -233,17 +246,52 @@ return results
 """
 )
 
-# How many stand before members of boards. KEYS: boards. ARGV: shard, then board and member of each.
+# How many stand before members of boards. KEYS: live. ARGV: shard, then board and member of each.
 COUNTS: Final = (
     "#!lua flags=no-writes\n"
     + _OPENED
+    + _LIVE
     + _BEFORE
     + """
-local counts = {}
+local counts, shard = {}, live_of(KEYS[1], ARGV[1])
 for at = 2, #ARGV, 2 do
-  local b = opened(ARGV[1], KEYS[1], ARGV[at])
+  local b = shard and opened(shard, ARGV[at])
   counts[#counts + 1] = b and before(b, ARGV[at + 1]) or 0
 end
 return counts
 """
 )
+
+# Fields of the state of the generation that is live. KEYS: live. ARGV: shard, fields.
+STATE: Final = (
+    "#!lua flags=no-writes\n"
+    + _LIVE
+    + """
+local shard = live_of(KEYS[1], ARGV[1])
+return shard and redis.call('HMGET', shard .. 'state', unpack(ARGV, 2)) or {}
+"""
+)
+
+# Make another generation the live one, if it is no less far in any partition. A position begins with the version of an
+# entry, beyond 2^53 and so compared in two halves of digits, and with how many of its events. KEYS: live, next, both
+# states. ARGV: both generations, then the fields of partitions.
+SWAP: Final = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'live' end
+if redis.call('GET', KEYS[2]) ~= ARGV[2] then return 'next' end
+if redis.call('HGET', KEYS[3], 'log') ~= redis.call('HGET', KEYS[4], 'log') then return 'log' end
+local function position(key, field)
+  local entry, events = string.match(redis.call('HGET', key, field) or '', '^(%d+) (%d+)')
+  if not entry then return {-1, -1, -1} end
+  return {tonumber(string.sub(entry, 1, -10)) or 0, tonumber(string.sub(entry, -9)), tonumber(events)}
+end
+for n = 3, #ARGV do
+  local old, new = position(KEYS[3], ARGV[n]), position(KEYS[4], ARGV[n])
+  for part = 1, 3 do
+    if new[part] < old[part] then return 'behind' end
+    if new[part] > old[part] then break end
+  end
+end
+redis.call('SET', KEYS[1], ARGV[2])
+redis.call('DEL', KEYS[2])
+return 'swapped'
+"""

@@ -1,4 +1,4 @@
-"""The writing side of a shard's boards: what is known of a batch is read, what was decided is applied in one step.
+"""The writing side of a generation of a shard's boards: what is known of a batch is read, what was decided is applied in one step.
 
 The step carries the position that is expected: when another consumer has gone on meanwhile, or the server lost what it
 had, nothing changes. So two consumers may try; leases only save them work.
@@ -13,7 +13,7 @@ from domain.boards.events import PlacedEvent
 from domain.boards.ledger import LedgerRow
 from domain.errors import LakeboardError
 from speed_layer.boards.deciding import Changes, HeldScore, Known, Listed, Touched
-from speed_layer.store.boards.keys import NEW_BOARD, bucket_hash, of_shard
+from speed_layer.store.boards.keys import NEW_BOARD, bucket_hash, of_generation
 from speed_layer.store.boards.scripts import APPLY, KNOWN
 from speed_layer.store.connection import Views, octets
 
@@ -21,7 +21,6 @@ WHOLE: Final = 2**31 - 1  # events of an entry that is applied wholly
 _DAY_US: Final = 86_400_000_000
 _HELD: Final = Struct(">qq")
 _NOTHING: Final = ""
-_UNLINKED: Final = 1000  # keys in one go
 
 Part = str | bytes | int
 _Name = TypeVar("_Name")
@@ -87,15 +86,17 @@ class ShardState:
 
 @dataclass
 class BoardWriter:
-    """Writes one shard. Every call may raise `ViewsUnavailableError`.
+    """Writes one generation of a shard. Every call may raise `ViewsUnavailableError`.
 
     Args:
         views: The server.
         shard: Which.
+        generation: Which, as of `Generations.make`.
     """
 
     views: Views
     shard: int
+    generation: int
     _versions: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -112,15 +113,14 @@ class BoardWriter:
         return ShardState(log_id=found.get("log", ""), applied=applied, ready="ready" in found)
 
     def begin(self, log_id: str, *, partitions: int) -> None:
-        """Begin anew with a log: nothing of an earlier one stays.
+        """Begin with a log.
 
         Args:
             log_id: Which.
             partitions: How many it has for scores; readers find by it which shard a player is in.
         """
-        forget_shard(self.views, self.shard)
         with self.views.translated():
-            self.views.client.hset(of_shard(self.shard, "state"), items=["log", log_id, "partitions", partitions])
+            self.views.client.hset(self._key("state"), items=["log", log_id, "partitions", partitions])
         self._versions = {}
 
     def say(self, *, as_of_ms: int, ready: bool) -> None:
@@ -128,7 +128,7 @@ class BoardWriter:
         values: list[Part] = ["as_of_ms", as_of_ms]
         values += ["ready", 1] if ready else []
         with self.views.translated():
-            self.views.client.hset(of_shard(self.shard, "state"), items=values)
+            self.views.client.hset(self._key("state"), items=values)
 
     def boards(self) -> Sequence[str]:
         """Return the names of all boards, as of the last `state`, and those that were made since."""
@@ -143,9 +143,9 @@ class BoardWriter:
         """
         everywhere = {Listed(board, player) for player in touched.everywhere for board in self._versions}
         listed, players, matches = sorted(touched.listed | everywhere), sorted(touched.players), sorted(touched.matches)
-        days = [of_shard(self.shard, f"ledger:{n}") for n in (day, day - 1)]
-        keys = [of_shard(self.shard, name) for name in ("state", "boards", "bans", "held")]
-        args: list[Part] = [of_shard(self.shard), len(listed)]
+        days = [self._key(f"ledger:{n}") for n in (day, day - 1)]
+        keys = [self._key(name) for name in ("bans", "held")]
+        args: list[Part] = [self._key(), len(listed)]
         args += [part for one in listed for part in (*one, bucket_hash(one.player_id))]
         args += [len(players), *players, len(matches)]
         args += [part for match in matches for part in (*days, match.field)]
@@ -188,7 +188,7 @@ class BoardWriter:
         boards = sorted({listed.board for listed in (*changes.entries, *changes.shadows)})
         fields = list(self._fields(changes, day))
         args: list[Part] = [
-            of_shard(self.shard),
+            self._key(),
             log_id,
             f"p{partition}",
             str(before or ""),
@@ -205,7 +205,7 @@ class BoardWriter:
             args += [listed.board, listed.player_id, bucket_hash(listed.player_id), entry or _NOTHING]
         args += [len(fields), *(part for one in fields for part in one)]
         with self.views.translated():
-            keys = [of_shard(self.shard, name) for name in ("state", "boards")]
+            keys = [self._key(name) for name in ("state", "boards")]
             said = octets(self._apply(keys=keys, args=args)).decode()
         if said != "applied":
             raise BoardsMovedError(self.shard, said)
@@ -214,7 +214,7 @@ class BoardWriter:
 
     def drop_ledger_before(self, day: int) -> None:
         """Forget matches that the log took before a day and the one before it."""
-        beginning = of_shard(self.shard, "ledger:")
+        beginning = self._key("ledger:")
         with self.views.translated():
             for key in self.views.client.scan_iter(match=f"{beginning}*", count=1000):
                 if int(octets(key).decode()[len(beginning) :]) < day - 1:
@@ -226,34 +226,21 @@ class BoardWriter:
             return {octets(player).decode(): int(octets(until)) for player, until in self._hash("bans").items()}
 
     def _hash(self, name: str) -> Mapping[Any, Any]:
-        found: Mapping[Any, Any] = self.views.client.hgetall(of_shard(self.shard, name))
+        found: Mapping[Any, Any] = self.views.client.hgetall(self._key(name))
         return found
+
+    def _key(self, name: str = "") -> str:
+        return of_generation(self.shard, self.generation, name)
 
     def _fields(self, changes: Changes, day: int) -> Iterator[tuple[str, str, Part]]:
         for match, row in changes.ledger.items():
-            yield of_shard(self.shard, f"ledger:{day}"), match.field, row.encode()
+            yield self._key(f"ledger:{day}"), match.field, row.encode()
         for match, held in changes.held.items():
-            yield of_shard(self.shard, "held"), match.field, _NOTHING if held is None else _HELD.pack(*held)
+            yield self._key("held"), match.field, _NOTHING if held is None else _HELD.pack(*held)
         for listed, entry in changes.shadows.items():
-            yield of_shard(self.shard, f"shadow:{listed.board}"), listed.player_id, entry or _NOTHING
+            yield self._key(f"shadow:{listed.board}"), listed.player_id, entry or _NOTHING
         for player, until in changes.bans.items():
-            yield of_shard(self.shard, "bans"), player, _NOTHING if until is None else str(until)
-
-
-def shards_of(views: Views) -> set[int]:
-    """Return the shards that the server has anything of."""
-    with views.translated():
-        states = list(views.client.scan_iter(match="lb:board:{*}:state", count=1000))
-    return {int(octets(key).decode().partition("{")[2].partition("}")[0]) for key in states}
-
-
-def forget_shard(views: Views, shard: int) -> None:
-    """Drop all that the server has of a shard, its state first: what is left of a killed one is nothing to readers."""
-    with views.translated():
-        views.client.delete(of_shard(shard, "state"))
-        old = list(views.client.scan_iter(match=of_shard(shard, "*"), count=1000))
-        for start in range(0, len(old), _UNLINKED):
-            views.client.unlink(*old[start : start + _UNLINKED])
+            yield self._key("bans"), player, _NOTHING if until is None else str(until)
 
 
 def day_of(events: Sequence[PlacedEvent]) -> int:

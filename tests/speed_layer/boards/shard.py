@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from domain.boards.definitions import LIVE_WINDOW, Boards
+from domain.boards.definitions import LIVE_WINDOW, Boards, board_name
 from domain.boards.entries import entry_after
 from domain.boards.events import NOT_SAID, BoardEvent, EventKind, PlacedEvent, Position
 from domain.boards.ledger import Match
 from domain.boards.sort_key import KEY_BYTES, member
 from domain.windows import EPOCH
-from speed_layer.boards.deciding import board_name, decide, lift, touched
+from speed_layer.boards.deciding import decide, lift, touched
 from speed_layer.store.boards.keys import bucket_hash, of_shard
 from speed_layer.store.boards.reader import BoardsReader
 from speed_layer.store.boards.writer import WHOLE, Applied, BoardWriter, day_of
