@@ -24,7 +24,8 @@ from domain.boards.events import NOT_SAID, BoardEvent, EventKind, PlacedEvent, P
 from domain.boards.sort_key import Mode, sort_key
 from lakeboard.stack.servers import address, socket_path
 from speed_layer.boards.deciding import decide, touched
-from speed_layer.store.boards.keys import OVERLAY_BUCKETS, bucket_hash, of_shard
+from speed_layer.store.boards.generations import Generations
+from speed_layer.store.boards.keys import OVERLAY_BUCKETS, bucket_hash, of_generation, of_shard
 from speed_layer.store.boards.scripts import LOOK
 from speed_layer.store.boards.writer import WHOLE, Applied, BoardWriter, day_of
 from speed_layer.store.connection import Views, connect
@@ -84,7 +85,7 @@ def _made(players: int) -> Iterator[tuple[str, int]]:
 def _fill(views: Views, players: int) -> tuple[int, int]:
     """Put players on the board and into a plain sorted set; return the bytes that each takes."""
     say(f"boards: {players:,} players on one board")
-    key = f"{of_shard(0)}{_BOARD}:0:"
+    key = of_generation(0, _live(views), f"{_BOARD}:0:")
     sizes = [_used(views)]
     for plain in (False, True):
         made = _made(players)
@@ -135,7 +136,7 @@ def _row(name: str, connections: int, one: Loaded, events: int, wanted: str) -> 
 def _ranks_beside(views: Views, players: int) -> list[Sequence[str]]:
     say("boards: ranks by script and by ZREVRANK")
     look = views.client.register_script(LOOK)
-    look(keys=_keys(), args=[of_shard(0), _BOARD, "", 0, "", 0, 0, 0])
+    look(keys=[of_shard(0, "live")], args=[of_shard(0), _BOARD, "", 0, "", 0, 0, 0])
     dice = random.Random(2)
     names = [f"player-{dice.randrange(players):08d}" for _ in range(_CALLS)]
 
@@ -143,7 +144,7 @@ def _ranks_beside(views: Views, players: int) -> list[Sequence[str]]:
         pipeline = views.client.pipeline(transaction=False)
         for name in some:
             pipeline.evalsha(
-                look.sha, 2, *_keys(), of_shard(0), _BOARD, name, str(bucket_hash(name)), "", "0", "0", "0"
+                look.sha, 1, of_shard(0, "live"), of_shard(0), _BOARD, name, str(bucket_hash(name)), "", "0", "0", "0"
             )
         pipeline.execute()
 
@@ -160,7 +161,7 @@ def _ranks_beside(views: Views, players: int) -> list[Sequence[str]]:
 def _updates_beside(views: Views, players: int) -> list[Sequence[str]]:
     """Decide and apply scores as the consumer does, on four boards each; beside ZADD GT on four plain sets."""
     say("boards: scores decided and applied, and ZADD")
-    writer, dice = BoardWriter(views, 1), random.Random(3)
+    writer, dice = BoardWriter(views, 1, 1), random.Random(3)
     writer.begin("bench", partitions=1)
     writer.state()
     at: Applied | None = None
@@ -199,8 +200,12 @@ def _seconds(work: Callable[[Sequence[_Thing]], None], things: Sequence[_Thing])
     return time.perf_counter() - began
 
 
-def _keys() -> list[str]:
-    return [of_shard(0, name) for name in ("state", "boards")]
+def _live(views: Views) -> int:
+    live = Generations(views, 0).live()
+    if live is None:
+        what = "the live generation"
+        raise WrongResultError(what, expected="a number", found="none")
+    return live
 
 
 def main(argv: Sequence[str] | None = None) -> None:

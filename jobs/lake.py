@@ -178,13 +178,10 @@ class Lake:
     def _write(
         self, table: Table, rows: DataFrame, note: str, *, mode: str, in_order: bool = False, **options: str
     ) -> Commit:
-        """Write one file per folder, or rows as they come, then find our own commit in the log: a commit is believed when it is seen."""
+        """Write one file per folder, or rows as they come, then find our own commit: it is believed when it is seen."""
         before = self.version(table)
         in_folders = bool(table.partition_by) and not self.pace.quick
-        if in_order:
-            gathered = rows
-        else:
-            gathered = rows.repartition(*table.partition_by) if in_folders else rows.coalesce(1)
+        gathered = rows.repartition(*table.partition_by) if in_folders else rows if in_order else rows.coalesce(1)
         writer = conformed(gathered, table).write.format("delta").mode(mode).option("userMetadata", note)
         writer.options(**options).save(self._path(table))
         info = commit_info(self.root / table.name, before + 1)

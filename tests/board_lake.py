@@ -168,7 +168,7 @@ def row(one: Logged, writer: str, seq: int) -> Mapping[str, object]:
         "kind": told.kind.name.lower(), "game": told.game, "player_id": told.player_id,
         "match_id": "" if told.kind in (EventKind.BAN, EventKind.RESTORE) else told.match_id, "score": told.score,
         "event_time": at, "event_date": at.date(), "time_source": "client", "fingerprint": told.fingerprint,
-        "reason": None, "until": None if told.until_us == NOT_SAID else EPOCH + told.until_us * US, "source": "api/test",
+        "reason": None, "until": None if told.until_us == NOT_SAID else EPOCH + told.until_us * US, "source": "api/t",
         "ingested_at": EPOCH + placed.logged_us * US, "log_id": one.log, "log_partition": one.partition,
         "log_ms": entry.ms, "log_sequence": entry.sequence, "log_index": placed.position.number,
         "writer": writer, "writer_seq": seq,

@@ -33,6 +33,7 @@ def boards_command(settings: Settings, /, *, log_address: str | None, views_addr
     """
     from domain.errors import LakeboardError  # noqa: PLC0415  with the next ones: not for `--help`
     from ingest.hashing import partition_number  # noqa: PLC0415
+    from ingest.read_board_entries import certified_base  # noqa: PLC0415
     from ingest.read_scores import score_history  # noqa: PLC0415
     from ingest.redis_log import RedisLog  # noqa: PLC0415
     from ingest.score_entry import placed_events  # noqa: PLC0415
@@ -52,12 +53,14 @@ def boards_command(settings: Settings, /, *, log_address: str | None, views_addr
         state.note(**facts)
 
     try:
+        boards = settings.boards()
         job = BoardsJob(
             open_log=partial(RedisLog.open, log_address or settings.log_address, clock=settings.entry_clock),
             connect=partial(connect, views_address or settings.views_address),
-            boards=settings.boards(),
+            boards=boards,
             shards=settings.board_shards,
             decode=lambda entry, partition: placed_events(entry, where=f"{entry.id} of partition {partition}"),
+            base=lambda: certified_base(settings.lake_root.absolute(), boards, settings.clock()),
             history=partial(score_history, settings.lake_root.absolute()),
             partition_of=partition_number,
             say=say,

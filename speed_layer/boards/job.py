@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Protocol
 
+from domain.boards.certificates import Certificate
 from domain.boards.definitions import Boards
 from domain.boards.events import PlacedEvent
 from domain.errors import LakeboardError
@@ -24,8 +25,42 @@ class History(Protocol):
         """Partition of the log in use -> `EntryId.version` of the last entry that is in it."""
 
     @property
-    def events(self) -> Iterator[Sequence[PlacedEvent]]:
-        """All of it, each player's in the order of the log."""
+    def events(self) -> Iterator[tuple[str, Sequence[PlacedEvent]]]:
+        """Some events at a time with their source, `<log id>/<partition>`; each player's in the order of the log."""
+
+
+class Rows(Protocol):
+    """Some players of a base; `ingest.read_board_entries.BaseRows` is one."""
+
+    @property
+    def players(self) -> Sequence[str]:
+        """Ids, those of ranked players in the order of the board."""
+
+    @property
+    def entries(self) -> Sequence[bytes]:
+        """Of each."""
+
+    @property
+    def banned(self) -> bool:
+        """Whether they live on out of sight."""
+
+
+class Base(Protocol):
+    """What is certified; `ingest.read_board_entries.CertifiedBase` is one."""
+
+    @property
+    def boards(self) -> Sequence[Certificate]:
+        """Of those that can still change."""
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Up to where it has every event, by source."""
+
+    def has(self, board: str, source: str, version: int) -> bool:
+        """Say whether what an entry of the log brought is in the base of a board."""
+
+    def rows(self, board: Certificate) -> Iterator[Rows]:
+        """Yield all players of a board, the banned ones last; raises when they are not as certified."""
 
 
 class BoardsBehindLogError(LakeboardError):
@@ -52,7 +87,8 @@ class BoardsJob:
         boards: Definitions.
         shards: Into how many shards players are split, by partition of the log.
         decode: Gives the events of an entry with their positions.
-        history: Gives what the lake has, by the id of the log in use.
+        base: Gives what is certified; None when nothing is.
+        history: Gives what the lake has, by the id of the log in use and how far the base has everything.
         partition_of: Gives the partition of a player, of so many.
         say: Told the state, and what it waits for.
         report: Told how far it is, by facts.
@@ -64,7 +100,8 @@ class BoardsJob:
     boards: Boards
     shards: int
     decode: Callable[[Entry, Partition], Sequence[PlacedEvent]]
-    history: Callable[[str], History]
+    base: Callable[[], Base | None]
+    history: Callable[[str, Mapping[str, int] | None], History]
     partition_of: Callable[[str, int], int]
     say: Callable[[str, str], None]
     report: Callable[[Mapping[str, object]], None]

@@ -83,8 +83,8 @@ return {entries, shadows, bans, rows, held}
 """
 )
 
-# All or nothing: what was expected is looked at before anything is moved. KEYS: state, boards. ARGV: generation, log id,
-# field of the partition, position expected, position wanted, log time; number of boards, pointer of a new one, then
+# All or nothing: what was expected is looked at before anything is moved. KEYS: state, boards. ARGV: generation, log
+# id, field of the partition, position expected, position wanted, log time; number of boards, pointer of a new one, then
 # name and pointer expected of each; number of moves, then board, id, hash, new entry (empty = none) of each; number of
 # fields, then key, field, value (empty = delete) of each.
 APPLY: Final = (
@@ -216,8 +216,8 @@ return {2, state[2], b.pointer, entry, size, before(b, member), better, above, a
 )
 
 # What became of scores, and where their players stand; nothing while the shard is not whole. KEYS: live. ARGV:
-# shard, then of each score: two days of the ledger, field, player, hash, number of boards, boards. Gives of each score the row
-# in the ledger, then of each board the entry and how many stand before it.
+# shard, then of each score: two days of the ledger, field, player, hash, number of boards, boards. Gives of each score
+# the row in the ledger, then of each board the entry and how many stand before it.
 RESULTS: Final = (
     "#!lua flags=no-writes\n"
     + _OPENED

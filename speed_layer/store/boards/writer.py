@@ -1,4 +1,4 @@
-"""The writing side of a generation of a shard's boards: what is known of a batch is read, what was decided is applied in one step.
+"""The writing side of a generation: what is known of a batch is read, what was decided is applied in one step.
 
 The step carries the position that is expected: when another consumer has gone on meanwhile, or the server lost what it
 had, nothing changes. So two consumers may try; leases only save them work.

@@ -52,6 +52,7 @@ class Consumer:
             boards=boards,
             shards=shards,
             decode=lambda entry, partition: placed_events(entry, where=f"{entry.id} of {partition}"),
+            base=lambda: None,
             history=partial(score_history, lake),
             partition_of=partition_number,
             say=lambda *_: None,

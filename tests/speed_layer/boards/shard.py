@@ -13,7 +13,8 @@ from domain.boards.ledger import Match
 from domain.boards.sort_key import KEY_BYTES, member
 from domain.windows import EPOCH
 from speed_layer.boards.deciding import decide, lift, touched
-from speed_layer.store.boards.keys import bucket_hash, of_shard
+from speed_layer.store.boards.generations import Generations
+from speed_layer.store.boards.keys import bucket_hash, of_generation
 from speed_layer.store.boards.reader import BoardsReader
 from speed_layer.store.boards.writer import WHOLE, Applied, BoardWriter, day_of
 from speed_layer.store.connection import Views, octets
@@ -54,9 +55,11 @@ class Plainly:
             self.counted.append(self.held.pop(match))
         elif one.kind is EventKind.SCORE and match not in self.first:
             game = self.boards.games.get(one.game)
-            if game is None or placed.ended_us < placed.logged_us - LIVE_WINDOW // US:
+            if game is None:
                 return
             self.first[match] = placed
+            if placed.ended_us < placed.logged_us - LIVE_WINDOW // US:
+                return
             if game.is_held(one.score):
                 self.held[match] = placed
             else:
@@ -97,9 +100,11 @@ class Shard:
     at: Applied | None = None
 
     def __post_init__(self) -> None:
-        self.writer = BoardWriter(self.views, self.number)
+        generations = Generations(self.views, self.number)
+        self.writer = BoardWriter(self.views, self.number, generations.make())
         self.plainly = Plainly(self.boards)
         self.writer.begin(LOG, partitions=1)
+        generations.put_live(self.writer.generation)
         self.writer.state()
 
     def apply(self, logged_us: int, *events: BoardEvent) -> None:
@@ -145,9 +150,9 @@ class Shard:
         """Make what stands on a board its base, under a new version, as a rebuild does."""
         entries = self.plainly.entries(board)
         members = self.plainly.members(board)
-        client, shard = self.views.client, of_shard(self.number)
+        client = self.views.client
         version = f"{int(self.version(board)) + 1}"
-        key = f"{shard}{board}:{version}:"
+        key = self.key(f"{board}:{version}:")
         buckets = max(1, len(members) // 3)
         pages = [members[n : n + page] for n in range(0, len(members), page)]
         for number, some in enumerate(pages):
@@ -156,13 +161,13 @@ class Shard:
         for player, entry in entries.items():
             client.hset(f"{key}m:{bucket_hash(player) % buckets}", player, entry)
         pointer = f"{version} 3 {buckets} {len(pages)} {page} {len(members)}"
-        client.hset(of_shard(self.number, "boards"), board, pointer)
+        client.hset(self.key("boards"), board, pointer)
         self.writer.state()
 
     def require_invariants(self, board: str) -> None:
         """Hold the structures of a board against each other and against what stands there."""
         client: Any = self.views.client  # answers are bytes, though its types allow for texts
-        key = f"{of_shard(self.number)}{board}:{self.version(board)}:"
+        key = self.key(f"{board}:{self.version(board)}:")
         base: set[bytes] = set()
         for page in client.scan_iter(match=f"{key}p:*"):
             base |= set(client.zrange(page, 0, -1))
@@ -171,13 +176,17 @@ class Shard:
         assert not over & (base - removed)
         found = sorted((base - removed) | over)
         assert found == self.plainly.members(board)
-        shadows = client.hgetall(of_shard(self.number, f"shadow:{board}"))
+        shadows = client.hgetall(self.key(f"shadow:{board}"))
         banned = self.plainly.entries(board, banned=True)
         assert {player.decode(): entry for player, entry in shadows.items()} == banned
 
+    def key(self, name: str) -> str:
+        """A key of the generation."""
+        return of_generation(self.number, self.writer.generation, name)
+
     def version(self, board: str) -> str:
         """The version of a board that is in force."""
-        return octets(self.views.client.hget(of_shard(self.number, "boards"), board) or b"0").split()[0].decode()
+        return octets(self.views.client.hget(self.key("boards"), board) or b"0").split()[0].decode()
 
 
 def ranked(members: Sequence[bytes], place: bytes) -> int:

@@ -22,8 +22,9 @@ from ingest.redis_log import RedisLog
 from ingest.score_entry import encode_scores, placed_events
 from speed_layer.boards.consumer import READER, run
 from speed_layer.boards.job import BoardsBehindLogError, BoardsJob
-from speed_layer.store.boards.keys import of_shard
-from speed_layer.store.boards.writer import BoardWriter
+from speed_layer.store.boards.generations import Generations
+from speed_layer.store.boards.keys import of_generation
+from speed_layer.store.boards.writer import BoardWriter, ShardState
 from speed_layer.store.connection import Views, connect
 from tests.servers import LogServer, log_server
 from tests.speed_layer.boards.shard import Plainly, event
@@ -41,7 +42,7 @@ HERE = Path(__file__)
 class Lake:
     """What a lake would have: events in the order of the log, and up to where."""
 
-    events: Iterator[Sequence[PlacedEvent]] = field(default_factory=lambda: iter(()))
+    events: Iterator[tuple[str, Sequence[PlacedEvent]]] = field(default_factory=lambda: iter(()))
     positions: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -72,7 +73,8 @@ def job(log: str, views: str, *, shards: int = 1, once: bool = True, lake: Lake 
         boards=BOARDS,
         shards=shards,
         decode=lambda entry, partition: placed_events(entry, where=f"{entry.id} of {partition}"),
-        history=lambda _: lake or Lake(),
+        base=lambda: None,
+        history=lambda *_: lake or Lake(),
         partition_of=partition_number,
         say=lambda *_: None,
         report=lambda _: None,
@@ -126,7 +128,9 @@ def members(views: Views, board: str, shards: int) -> list[bytes]:
     """All members of a board without a base, over all shards."""
     found: list[bytes] = []
     for shard in range(shards):
-        found += views.client.zrange(f"{of_shard(shard)}{board}:0:over", 0, -1)  # type: ignore[arg-type]  # bytes
+        live = Generations(views, shard).live()
+        assert live is not None
+        found += views.client.zrange(of_generation(shard, live, f"{board}:0:over"), 0, -1)  # type: ignore[arg-type]  # bytes
     return sorted(found)
 
 
@@ -136,8 +140,14 @@ def require_same(server: ViewsServer, log: LogServer, shards: int = 1) -> Plainl
         for board in expected.boards_made():
             assert members(views, board, shards) == expected.members(board)
         for shard in range(shards):
-            assert BoardWriter(views, shard).state().ready
+            assert state(views, shard).ready
     return expected
+
+
+def state(views: Views, shard: int = 0) -> ShardState:
+    """How far the live generation of a shard is."""
+    live = Generations(views, shard).live()
+    return ShardState(log_id="", applied={}, ready=False) if live is None else BoardWriter(views, shard, live).state()
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -199,7 +209,7 @@ def until_applied(log: LogServer, server: ViewsServer) -> None:
     deadline = time.monotonic() + 30
     with RedisLog.open(log.address, partitions=PARTITIONS) as opened, connect(server.address) as views:
         ends = {partition.number: end.version for partition, end in opened.end_offsets(Stream.SCORES).items()}
-        while {n: at.version for n, at in BoardWriter(views, 0).state().applied.items()} != ends:
+        while {n: at.version for n, at in state(views).applied.items()} != ends:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
@@ -224,14 +234,14 @@ def test_what_the_log_has_dropped_comes_from_the_lake(log: LogServer, server: Vi
     fill(log, Random(8), 20)
     expected = plainly(log)
     with RedisLog.open(log.address, partitions=PARTITIONS) as opened:
-        lake = Lake(iter([list(in_the_log(opened))]), {p.number: e.version for p, e in ends(opened).items()})
+        lake = Lake(iter([("log/0", list(in_the_log(opened)))]), {p.number: e.version for p, e in ends(opened).items()})
         opened.commit_offsets(LAKE_READER, ends(opened))
         for partition in opened.partitions(Stream.SCORES):
             opened.trim(partition)
         with pytest.raises(BoardsBehindLogError, match="dropped scores that the boards lack"):
             run(job(log.address, server.address), Event())
         with connect(server.address) as views:
-            assert not BoardWriter(views, 0).state().ready
+            assert not state(views).ready
         run(job(log.address, server.address, lake=lake), Event())
         more = [event(player=player, match_id="after", score=7) for player in PLAYERS]
         opened.append(by_partition(opened, more))

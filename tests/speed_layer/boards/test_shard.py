@@ -149,18 +149,18 @@ def test_events_that_were_applied_already_and_boards_that_changed_hands_are_refu
 ) -> None:
     shard = Shard(server, views, game(Mode.SUM))
     shard.apply(START_US, event(player="a", match_id="1", score=5))
-    other = BoardWriter(views, 0)
+    other = BoardWriter(views, 0, shard.writer.generation)
     other.state()
     before = sorted((key, views.client.dump(key)) for key in views.client.keys("*"))
     shard.at = None
     with pytest.raises(BoardsMovedError, match="another position than expected"):
         shard.apply(START_US, event(player="a", match_id="2", score=5))
     shard.at = Applied(1, WHOLE, 0)
-    before_all = views.client.hget("lb:board:{0}:boards", "default|all_time")
-    views.client.hset("lb:board:{0}:boards", "default|all_time", "7 1 0 0 512 0")
+    before_all = views.client.hget(shard.key("boards"), "default|all_time")
+    views.client.hset(shard.key("boards"), "default|all_time", "7 1 0 0 512 0")
     with pytest.raises(BoardsMovedError, match="another version than expected"):
         shard.apply(START_US, event(player="a", match_id="2", score=5))
-    views.client.hset("lb:board:{0}:boards", "default|all_time", octets(before_all))
+    views.client.hset(shard.key("boards"), "default|all_time", octets(before_all))
 
     assert sorted((key, views.client.dump(key)) for key in views.client.keys("*")) == before
     other.begin("log-2", partitions=1)
