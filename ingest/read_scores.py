@@ -25,8 +25,9 @@ _ROWS = 20_000  # of a record batch
 _MS_US = 1000
 _DAY_MS = 86_400_000
 _KINDS = {kind.name.lower(): kind for kind in EventKind}
-_COLUMNS = """log_id || '/' || log_partition AS source, log_ms, log_sequence, log_index, kind, game, player_id, match_id, score, epoch_us(event_time) AS event_us,
-    fingerprint, coalesce(reason, '') AS reason, coalesce(epoch_us("until"), $never) AS until_us"""
+_COLUMNS = """log_id || '/' || log_partition AS source, log_ms, log_sequence, log_index, kind, game, player_id,
+    match_id, score, epoch_us(event_time) AS event_us, fingerprint, coalesce(reason, '') AS reason,
+    coalesce(epoch_us("until"), $never) AS until_us"""
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,10 @@ COMMANDS = {
         "lakeboard.commands.boards:boards_command",
         "Rank players as their scores come: by their best or their sum, for each day, week, month and all time.",
     ),
+    "rebuild-board": (
+        "lakeboard.commands.rebuild_board:rebuild_board_command",
+        "Count boards again from all scores of the lake, certify them, and put them in place of the live ones.",
+    ),
     "restore": (
         "lakeboard.commands.restore:restore_command",
         "Rebuild what the views server lost: batch's view and the counts of every partition, from the lake.",

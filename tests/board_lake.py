@@ -1,6 +1,6 @@
 """A lake of board events for tests: written as the lake writer does, and counted again one by one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from domain.board_tables import SCORES
-from domain.boards.definitions import Boards, Game, board_name
+from domain.boards.definitions import LIVE_WINDOW, Boards, Game, board_name
 from domain.boards.entries import entry_after
 from domain.boards.events import NOT_SAID, BoardEvent, EventKind, PlacedEvent, Position
 from domain.boards.ledger import Match
@@ -33,6 +33,7 @@ BOARDS = Boards({
     "low": Game(name="low", mode=Mode.BEST_LOW, hold_above=-3),
     "sum": Game(name="sum", mode=Mode.SUM),
 })  # fmt: skip
+InBase = Callable[["Logged"], bool]
 LOGS = ("log-0", "log-1")
 PARTITIONS = 3
 
@@ -89,11 +90,19 @@ class BoardLake:
             )  # fmt: skip
         return DeltaTable(self.root / SCORES.name).version()
 
-    def entries(self, *, banned: bool = False, boards: Boards = BOARDS) -> Mapping[str, Mapping[str, bytes]]:
-        """Board -> player -> entry, of those who are ranked, or of those who are banned: all counted one by one."""
+    def entries(
+        self, *, banned: bool = False, boards: Boards = BOARDS, in_base: InBase = lambda _: True
+    ) -> Mapping[str, Mapping[str, bytes]]:
+        """Board -> player -> entry, of those who are ranked, or of those who are banned: all counted one by one.
+
+        Args:
+            banned: Which.
+            boards: Definitions.
+            in_base: What a rebuild has counted; of the rest, late scores and removals wait for the next one.
+        """
         bans = self._bans()
         found: dict[str, dict[str, bytes]] = {}
-        for placed in self._counted(boards):
+        for placed in self._counted(boards, in_base):
             game, player = boards.games[placed.event.game], placed.event.player_id
             if (player in bans) is not banned:
                 continue
@@ -103,32 +112,43 @@ class BoardLake:
                 of_board[player] = entry_after(game.mode, of_board.get(player), score, ended)
         return found
 
-    def members(self, boards: Boards = BOARDS) -> Mapping[str, Sequence[bytes]]:
-        """Board -> members in order."""
+    def members(self, boards: Boards = BOARDS, in_base: InBase = lambda _: True) -> Mapping[str, Sequence[bytes]]:
+        """Board -> members in order; as for `entries`."""
         return {
             board: sorted(member(entry[:KEY_BYTES], player) for player, entry in of_board.items())
-            for board, of_board in self.entries(boards=boards).items()
+            for board, of_board in self.entries(boards=boards, in_base=in_base).items()
         }
 
-    def _counted(self, boards: Boards) -> list[PlacedEvent]:
-        first: dict[Match, PlacedEvent] = {}
-        approved, removed = set[Match](), set[Match]()
+    def take(self, log: str, partition: int, placed: PlacedEvent) -> None:
+        """Add an event that a real log has."""
+        self.events.append(Logged(log, partition, placed))
+        self.now_us = max(self.now_us, placed.logged_us)
+
+    def _counted(self, boards: Boards, in_base: InBase) -> list[PlacedEvent]:
+        first: dict[Match, Logged] = {}
+        approved: dict[Match, bool] = {}  # whether one of the approvals is in the base
+        removed = set[Match]()
         for one in self.events:
-            told, match = (
-                one.placed.event,
-                Match(one.placed.event.game, one.placed.event.match_id, one.placed.event.player_id),
-            )
+            told = one.placed.event
+            match = Match(told.game, told.match_id, told.player_id)
             if told.kind is EventKind.SCORE and told.game in boards.games:
-                first.setdefault(match, one.placed)
+                first.setdefault(match, one)
             elif told.kind is EventKind.APPROVE and match in first:
-                approved.add(match)
-            elif told.kind is EventKind.REMOVE:
+                approved[match] = approved.get(match, False) or in_base(one)
+            elif told.kind is EventKind.REMOVE and in_base(one):
                 removed.add(match)
-        games = boards.games
         return [
-            placed for match, placed in first.items()
-            if match not in removed and (match in approved or not games[match.game].is_held(placed.event.score))
-        ]  # fmt: skip
+            one.placed
+            for match, one in first.items()
+            if match not in removed and self._stands(one, boards.games[match.game], approved.get(match), in_base)
+        ]
+
+    @staticmethod
+    def _stands(one: Logged, game: Game, approved: bool | None, in_base: InBase) -> bool:
+        is_late = one.placed.ended_us < one.placed.logged_us - LIVE_WINDOW // US
+        if is_late and not in_base(one):
+            return False
+        return not game.is_held(one.placed.event.score) or (approved is not None if not is_late else approved is True)
 
     def _bans(self) -> set[str]:
         bans: dict[str, int] = {}

@@ -60,7 +60,8 @@ def distinct(keys: UInt64s) -> UInt64s:
     `numpy.unique` hashes them since 2.3, and keys of one region fall together there: over 50 times as slow as sorting.
     """
     keys = np.sort(keys, kind="stable")  # which is quick where sorted runs follow each other, as here
-    return keys[np.concatenate((keys[:1] == keys[:1], keys[1:] != keys[:-1]))]
+    found: UInt64s = keys[np.concatenate((keys[:1] == keys[:1], keys[1:] != keys[:-1]))]
+    return found
 
 
 def summed(keys: UInt64s, *columns: Int64s) -> tuple[UInt64s, list[Int64s]]:

@@ -1,7 +1,6 @@
 """`lakeboard boards`: ranks players as their scores come."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import click
 
@@ -32,15 +31,9 @@ def boards_command(settings: Settings, /, *, log_address: str | None, views_addr
     What happens stands on stderr as JSON lines, and how it is in run/boards.json of LAKEBOARD_HOME.
     """
     from domain.errors import LakeboardError  # noqa: PLC0415  with the next ones: not for `--help`
-    from ingest.hashing import partition_number  # noqa: PLC0415
-    from ingest.read_board_entries import certified_base  # noqa: PLC0415
-    from ingest.read_scores import score_history  # noqa: PLC0415
-    from ingest.redis_log import RedisLog  # noqa: PLC0415
-    from ingest.score_entry import placed_events  # noqa: PLC0415
+    from lakeboard.live.boards import boards_job  # noqa: PLC0415
     from lakeboard.part_state import PartStateFile  # noqa: PLC0415
     from speed_layer.boards.consumer import run  # noqa: PLC0415
-    from speed_layer.boards.job import BoardsJob  # noqa: PLC0415
-    from speed_layer.store.connection import connect  # noqa: PLC0415
 
     tell = json_lines("boards").info
     state = PartStateFile(settings.run_folder / STATE_FILE, settings.machine_clock)
@@ -53,19 +46,8 @@ def boards_command(settings: Settings, /, *, log_address: str | None, views_addr
         state.note(**facts)
 
     try:
-        boards = settings.boards()
-        job = BoardsJob(
-            open_log=partial(RedisLog.open, log_address or settings.log_address, clock=settings.entry_clock),
-            connect=partial(connect, views_address or settings.views_address),
-            boards=boards,
-            shards=settings.board_shards,
-            decode=lambda entry, partition: placed_events(entry, where=f"{entry.id} of partition {partition}"),
-            base=lambda: certified_base(settings.lake_root.absolute(), boards, settings.clock()),
-            history=partial(score_history, settings.lake_root.absolute()),
-            partition_of=partition_number,
-            say=say,
-            report=report,
-            once=once,
+        job = boards_job(
+            settings, say=say, report=report, log_address=log_address, views_address=views_address, once=once
         )
         run(job, AskedToEnd())
     except LakeboardError as error:

@@ -24,6 +24,11 @@ class Steps:
         if self._status is not None:
             self._status.update(step)
 
+    def detail(self, text: str) -> None:
+        """Say how far the running step is, where people watch."""
+        if self._status is not None:
+            self._status.update(f"{self._step}: {text}")
+
     def wait(self, name: str, holder: str) -> None:
         """Say that another process holds a lock that we need."""
         self._console.print(f"  waiting for {name}, held by {holder}", highlight=False, markup=False)

@@ -5,6 +5,7 @@ The same for boards that were lost, which nobody reads until they are whole, and
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from domain.boards.events import PlacedEvent, Position
 from domain.boards.sort_key import KEY_BYTES, member
@@ -21,15 +22,21 @@ def source_of(job: BoardsJob, log_id: str) -> str:
     return f"{log_id}/{job.shards}"
 
 
+class Move(NamedTuple):
+    """From where to where a partition is applied; None = nothing of it is."""
+
+    partition: int
+    before: Applied | None
+    after: Applied | None
+
+
 def apply_events(
     job: BoardsJob,
     writer: BoardWriter,
     log_id: str,
-    partition: int,
     events: Sequence[PlacedEvent],
+    move: Move,
     *,
-    before: Applied | None,
-    after: Applied | None,
     as_of_ms: int,
     in_base: InBase = nowhere,
 ) -> Sequence[Outcome]:
@@ -42,7 +49,7 @@ def apply_events(
     known = writer.known(touched(job.boards, events), day=day)
     changes = decide(job.boards, known, events, in_base=in_base)
     source = source_of(job, log_id)
-    writer.apply(source, partition, changes, before=before, after=after, as_of_ms=as_of_ms, day=day)
+    writer.apply(source, move.partition, changes, before=move.before, after=move.after, as_of_ms=as_of_ms, day=day)
     return changes.outcomes
 
 
@@ -67,8 +74,8 @@ def build(job: BoardsJob, writers: Sequence[BoardWriter], log_id: str, partition
     for source, events in history.events:
         for step in steps(events, partial(_shard_of, job, partitions)):
             shard = _shard_of(job, partitions, step[0])
-            apply_events(job, writers[shard], log_id, 0, step, before=None, after=None, as_of_ms=0,
-                         in_base=_in_base(base, source))  # fmt: skip
+            in_base = _in_base(base, source)
+            apply_events(job, writers[shard], log_id, step, Move(0, None, None), as_of_ms=0, in_base=in_base)
         if day_of(events) > day:
             for writer in writers:
                 writer.drop_ledger_before(day_of(events))
@@ -77,7 +84,7 @@ def build(job: BoardsJob, writers: Sequence[BoardWriter], log_id: str, partition
         job.report({"events_of_the_lake": done})
     applied = {number: Applied(version, WHOLE, version) for number, version in history.positions.items()}
     for number, after in applied.items():
-        apply_events(job, writers[number % job.shards], log_id, number, (), before=None, after=after, as_of_ms=0)
+        apply_events(job, writers[number % job.shards], log_id, (), Move(number, None, after), as_of_ms=0)
     return applied
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from domain.boards.events import BoardEvent, EventKind, PlacedEvent, Position
 from domain.log import EntryId, Partition, Reading
 from domain.windows import milliseconds
-from speed_layer.boards.building import apply_events, source_of
+from speed_layer.boards.building import Move, apply_events, source_of
 from speed_layer.boards.deciding import Outcome, is_over, lift, touched
 from speed_layer.boards.job import BoardsJob, steps
 from speed_layer.consumer_ports import OpenedLog
@@ -117,11 +117,10 @@ class Following:
         return [event for event in found if not part.applied.includes(*event.position)]
 
     def _apply(self, part: Part, events: Sequence[PlacedEvent], after: Applied) -> None:
-        number, before, as_of_ms = part.partition.number, part.applied, self.as_of_ms
-        outcomes = apply_events(self.job, self.writer, self.log.log_id, number, events, before=before, after=after,
-                                as_of_ms=as_of_ms)  # fmt: skip
+        move = Move(part.partition.number, part.applied, after)
+        found = apply_events(self.job, self.writer, self.log.log_id, events, move, as_of_ms=self.as_of_ms)
         part.applied = after
-        self.outcomes.update(outcomes)
+        self.outcomes.update(found)
 
     def _say(self) -> None:
         now = (self.as_of_ms, self.is_whole)

@@ -62,6 +62,13 @@ class Views:
         except redis.exceptions.RedisError as error:
             raise ViewsUnavailableError(self.address, str(error) or type(error).__name__) from error
 
+    def free_bytes(self) -> int | None:
+        """Return how much more the server may hold; None when nothing limits it."""
+        with self.translated():
+            found = self.client.info("memory")
+        most, used = int(found["maxmemory"]), int(found["used_memory"])
+        return max(0, most - used) if most else None
+
     def now_ms(self) -> int:
         """Return the server's clock, milliseconds since 1970 UTC."""
         with self.translated():

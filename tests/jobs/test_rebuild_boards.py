@@ -157,7 +157,7 @@ def test_one_board_is_rebuilt_alone_and_others_stay_as_they_were_certified(
     lake.happen(Random(5), 60)
     lake.write()
     whole = run(spark, request(lake))[0]
-    before = rows(lake)
+    before = dict(rows(lake))
     lake.happen(Random(6), 60)
     lake.write()
     (one,) = run(spark, request(lake, only=("sum", "all_time")))
@@ -165,7 +165,7 @@ def test_one_board_is_rebuilt_alone_and_others_stay_as_they_were_certified(
 
     assert found is not None
     assert (one.name, one.rebuild, one.digest) == ("sum|all_time", 2, digest(lake.members()["sum|all_time"]))
-    after = rows(lake)
+    after = dict(rows(lake))
     assert sorted_rows(after.pop("sum|all_time")) != sorted_rows(before.pop("sum|all_time"))
     assert {board: sorted_rows(some) for board, some in after.items()} == {
         board: sorted_rows(some) for board, some in before.items()

@@ -24,6 +24,7 @@ class BaseLoader:
         board: Its name.
         version: That it gets.
         players: How many will come, about.
+        page: Members of a page.
     """
 
     views: Views
@@ -32,6 +33,7 @@ class BaseLoader:
     board: str
     version: int
     players: int
+    page: int = PAGE_MEMBERS
     _count: int = field(default=0, init=False)
     _pages: int = field(default=0, init=False)
     _page: list[bytes] = field(default_factory=list, init=False)
@@ -51,9 +53,9 @@ class BaseLoader:
         """
         self._count += len(players)
         self._page += members
-        full = len(self._page) - len(self._page) % PAGE_MEMBERS
-        for start in range(0, full, PAGE_MEMBERS):
-            self._put_page(self._page[start : start + PAGE_MEMBERS])
+        full = len(self._page) - len(self._page) % self.page
+        for start in range(0, full, self.page):
+            self._put_page(self._page[start : start + self.page])
         del self._page[:full]
         for player, entry in zip(players, entries, strict=True):
             bucket = bucket_hash(player) % self._buckets
@@ -76,7 +78,7 @@ class BaseLoader:
             self._put_fields(bucket)
         if self._count:
             over = max(OVERLAY_BUCKETS, self._count // _CHANGED // FIELDS_A_BUCKET)
-            pointer = f"{self.version} {over} {self._buckets} {self._pages} {PAGE_MEMBERS} {self._count}"
+            pointer = f"{self.version} {over} {self._buckets} {self._pages} {self.page} {self._count}"
             self._pipeline.hset(self._key("boards"), self.board, pointer)
         self._flush(1)
 

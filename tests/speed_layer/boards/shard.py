@@ -10,11 +10,12 @@ from domain.boards.definitions import LIVE_WINDOW, Boards, board_name
 from domain.boards.entries import entry_after
 from domain.boards.events import NOT_SAID, BoardEvent, EventKind, PlacedEvent, Position
 from domain.boards.ledger import Match
-from domain.boards.sort_key import KEY_BYTES, member
+from domain.boards.sort_key import KEY_BYTES, member, player_of
 from domain.windows import EPOCH
 from speed_layer.boards.deciding import decide, lift, touched
+from speed_layer.store.boards.base import BaseLoader
 from speed_layer.store.boards.generations import Generations
-from speed_layer.store.boards.keys import bucket_hash, of_generation
+from speed_layer.store.boards.keys import of_generation
 from speed_layer.store.boards.reader import BoardsReader
 from speed_layer.store.boards.writer import WHOLE, Applied, BoardWriter, day_of
 from speed_layer.store.connection import Views, octets
@@ -148,20 +149,16 @@ class Shard:
 
     def rebase(self, board: str, *, page: int = 4) -> None:
         """Make what stands on a board its base, under a new version, as a rebuild does."""
-        entries = self.plainly.entries(board)
-        members = self.plainly.members(board)
-        client = self.views.client
-        version = f"{int(self.version(board)) + 1}"
-        key = self.key(f"{board}:{version}:")
-        buckets = max(1, len(members) // 3)
-        pages = [members[n : n + page] for n in range(0, len(members), page)]
-        for number, some in enumerate(pages):
-            client.zadd(f"{key}p:{number}", dict.fromkeys(some, 0))
-            client.zadd(f"{key}index", {some[0]: 0})
-        for player, entry in entries.items():
-            client.hset(f"{key}m:{bucket_hash(player) % buckets}", player, entry)
-        pointer = f"{version} 3 {buckets} {len(pages)} {page} {len(members)}"
-        client.hset(self.key("boards"), board, pointer)
+        entries, members = self.plainly.entries(board), self.plainly.members(board)
+        players = [player_of(one) for one in members]
+        version = int(self.version(board)) + 1
+        loader = BaseLoader(self.views, self.number, self.writer.generation, board, version, 300 * len(members), page)
+        for start in range(0, len(members), 3):
+            some = players[start : start + 3]
+            loader.add(some, [entries[player] for player in some], members[start : start + 3])
+        loader.finish()
+        if not members:
+            self.views.client.hset(self.key("boards"), board, f"{version} 3 1 0 {page} 0")
         self.writer.state()
 
     def require_invariants(self, board: str) -> None:
