@@ -89,9 +89,11 @@ def _since(files: LakeFiles, scores: str, base: Mapping[str, int] | None) -> int
     if base is None:
         return 0
     lacked = f"""SELECT coalesce(min(log_ms), (SELECT max(log_ms) FROM {scores}), 0) FROM {scores} scores
-        LEFT JOIN (SELECT unnest($sources) AS source, unnest($read_to) AS read_to) base
-        ON scores.log_id || '/' || scores.log_partition = base.source WHERE log_ms >= coalesce(read_to, 0)"""  # noqa: S608
-    said = {"sources": list(base), "read_to": [EntryId.of_version(at).ms for at in base.values()]}
+        LEFT JOIN (SELECT unnest($source) AS source, unnest($ms) AS ms, unnest($sequence) AS sequence) base
+        ON scores.log_id || '/' || scores.log_partition = base.source
+        WHERE log_ms > coalesce(ms, -1) OR (log_ms = ms AND log_sequence > sequence)"""  # noqa: S608
+    entries = [EntryId.of_version(at) for at in base.values()]
+    said = {"source": list(base), "ms": [at.ms for at in entries], "sequence": [at.sequence for at in entries]}
     ((first,),) = files.rows(lacked, said)
     return int(first // _DAY_MS - 1) * _DAY_MS
 

@@ -34,7 +34,7 @@ class Generations:
     def make(self) -> int:
         """Return the number of a new one, which nothing has had before, not even before the server lost all."""
         with self.views.translated():
-            self.views.client.set(of_shard(self.shard, "made"), self.views.now_ms() // 1000, nx=True)
+            self.views.client.set(of_shard(self.shard, "made"), self.views.now_ms(), nx=True)
             made: Any = self.views.client.incr(of_shard(self.shard, "made"))
             return int(made)
 
