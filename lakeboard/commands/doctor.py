@@ -40,7 +40,7 @@ def doctor_command(
     Changes nothing and starts no Spark. Exits with 1 when there is a problem; a warning is none.
     """
     if capacity:
-        settings: Settings = context.obj
+        settings = context.obj or Settings.load()
         most = settings.live_regions if regions is None else regions
         load = Load(plays_per_second=rate, regions=most, partitions=partitions)
         return show_capacity(settings.speed_policy, load, as_json=as_json)

@@ -46,7 +46,7 @@ class NoRoomError(LakeboardError):
         return (
             f"the new boards need about {self.needed / 1e6:,.0f} MB beside the live ones, and the views server has "
             f"{self.free / 1e6:,.0f} MB left: they are certified in the lake, and nothing live was changed; raise "
-            "views_max_bytes, then run again"
+            "views_max_memory, start `lakeboard up` again, then run this again"
         )
 
 

@@ -8,13 +8,12 @@ from click.testing import CliRunner
 from domain.capacity import Load, bucket_sizes
 from domain.speed_policy import DEFAULT_SPEED_POLICY
 from lakeboard.cli import cli
-from lakeboard.settings import Settings
 
 pytestmark = pytest.mark.fast
 
 
 def said(*arguments: str) -> str:
-    result = CliRunner().invoke(cli, ["doctor", "--capacity", *arguments], obj=Settings.load(), catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["doctor", "--capacity", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -35,7 +34,7 @@ def test_it_says_for_a_load_what_each_part_takes_at_most_and_all_together() -> N
 
 def test_a_busier_service_takes_more_and_a_load_that_cannot_be_is_refused() -> None:
     quiet, busy = (sum(one["bytes"] for one in json.loads(said("--json", "--rate", rate))) for rate in ("10", "10000"))
-    refused = CliRunner().invoke(cli, ["doctor", "--capacity", "--partitions", "0"], obj=Settings.load())
+    refused = CliRunner().invoke(cli, ["doctor", "--capacity", "--partitions", "0"])
 
     assert 0 < quiet < busy
     assert refused.exit_code == 2
