@@ -26,7 +26,7 @@ from lakeboard.stack.servers import address, socket_path
 from speed_layer.boards.deciding import decide, touched
 from speed_layer.store.boards.generations import Generations
 from speed_layer.store.boards.keys import OVERLAY_BUCKETS, bucket_hash, of_generation, of_shard
-from speed_layer.store.boards.scripts import LOOK
+from speed_layer.store.boards.reading_scripts import LOOK
 from speed_layer.store.boards.writer import WHOLE, Applied, BoardWriter, day_of
 from speed_layer.store.connection import Views, connect
 
@@ -136,7 +136,7 @@ def _row(name: str, connections: int, one: Loaded, events: int, wanted: str) -> 
 def _ranks_beside(views: Views, players: int) -> list[Sequence[str]]:
     say("boards: ranks by script and by ZREVRANK")
     look = views.client.register_script(LOOK)
-    look(keys=[of_shard(0, "live")], args=[of_shard(0), _BOARD, "", 0, "", 0, 0, 0])
+    look(keys=[of_shard(0, "live")], args=[of_shard(0), _BOARD, "", 0, "", 0, 0])
     dice = random.Random(2)
     names = [f"player-{dice.randrange(players):08d}" for _ in range(_CALLS)]
 

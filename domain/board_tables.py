@@ -63,4 +63,38 @@ BOARD_CERTIFICATES = Table(
         Column("code_version", Type.STRING, "version of lakeboard that made it"),
     ),
 )
-BOARDS = (BOARD_ENTRIES, BOARD_CERTIFICATES)
+BOARD_ARCHIVES = Table(
+    name="gold/board_archives",
+    grain="one board of a period that ended, as a rebuild found it; of a board and revision the newest row holds",
+    partition_by=(),
+    writer=Writer.ARCHIVER,
+    columns=(
+        _GAME,
+        _BOARD,
+        Column("revision", Type.LONG, "from 1, growing each time that the board has changed"),
+        Column("archived_at", Type.TIMESTAMP, "when it was written, UTC"),
+        Column("counted_to", Type.TIMESTAMP, "log time up to which every score is counted, UTC, exclusive"),
+        Column("rebuild", Type.LONG, "number of the rebuild that counted them"),
+        Column("players", Type.LONG, "ranked players of the board"),
+        Column("places", Type.LONG, "how many of them gold/board_archive_places has, the best"),
+        Column("digest", Type.STRING, "of the whole board, as in gold/board_certificates"),
+        Column("code_version", Type.STRING, "version of lakeboard that wrote it"),
+    ),
+)
+BOARD_ARCHIVE_PLACES = Table(
+    name="gold/board_archive_places",
+    grain="one place of a board of a period that ended, in one revision; only those of gold/board_archives hold",
+    partition_by=(),
+    writer=Writer.ARCHIVER,
+    columns=(
+        _GAME,
+        _BOARD,
+        Column("revision", Type.LONG, "as in gold/board_archives"),
+        Column("rank", Type.LONG, "place, from 1"),
+        Column("player_id", Type.STRING, "who, 1 to 256 bytes of UTF-8 in NFC"),
+        Column("score", Type.LONG, "best score, or the sum"),
+        Column("reached_at", Type.TIMESTAMP, "since when it stands, UTC"),
+    ),
+)
+ARCHIVES = (BOARD_ARCHIVES, BOARD_ARCHIVE_PLACES)
+BOARDS = (BOARD_ENTRIES, BOARD_CERTIFICATES, *ARCHIVES)

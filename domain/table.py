@@ -20,6 +20,7 @@ class Writer(Enum):
 
     LAKE_WRITER = "lake writer (deltalake)"
     SPARK = "Spark jobs"
+    ARCHIVER = "rebuilds of boards (deltalake)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,9 @@ _RETENTION = {
 _CONFIGURATION = {
     Writer.LAKE_WRITER: {**_RETENTION, "delta.enableChangeDataFeed": "true", "delta.appendOnly": "true"},
     Writer.SPARK: _RETENTION,
+    Writer.ARCHIVER: {**_RETENTION, "delta.appendOnly": "true"},
 }
-_PARQUET = WriterProperties(compression="ZSTD")
+PARQUET = WriterProperties(compression="ZSTD")
 _TRIES = 10
 
 
@@ -190,7 +191,7 @@ class BronzeWriter:
             custom_metadata={"writer": by},
             max_commit_retries=0,
         )
-        write_deltalake(handle, rows, mode="append", commit_properties=properties, writer_properties=_PARQUET)
+        write_deltalake(handle, rows, mode="append", commit_properties=properties, writer_properties=PARQUET)
 
     def _open(self, table: Table) -> DeltaTable:
         return DeltaTable(self.lake_root / table.name)
@@ -214,7 +215,7 @@ def compact_bronze(lake_root: Path, table: Table) -> tuple[int, int]:
     """
     handle = DeltaTable(lake_root / table.name)
     before, version = len(handle.file_uris()), handle.version()
-    handle.optimize.compact(writer_properties=_PARQUET)
+    handle.optimize.compact(writer_properties=PARQUET)
     handle.vacuum(dry_run=False)
     make_durable(lake_root / table.name, range(version + 1, handle.version() + 1))
     return before, len(handle.file_uris())
@@ -250,12 +251,12 @@ def bronze_position(lake_root: Path) -> BronzePosition:
     return BronzePosition(version=table.version(), events=row_count(table), writers=writers)
 
 
-def log_read_to(lake_root: Path, version: int) -> dict[str, datetime]:
+def log_read_to(lake_root: Path, version: int, table: Table = PLAYS) -> dict[str, datetime]:
     """Return per partition of the log in use up to when bronze holds all of its entries (UTC, exclusive).
 
-    As of a version of `bronze/plays`. Imports have none.
+    As of a version of `bronze/plays` or `bronze/scores`. Imports have none.
     """
-    return read_to_of_log(app_transactions(lake_root / PLAYS.name, version))
+    return read_to_of_log(app_transactions(lake_root / table.name, version))
 
 
 def _require_at(table: Table, after: Mapping[str, int], found: Mapping[str, int]) -> None:

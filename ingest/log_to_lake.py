@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from domain.board_tables import SCORES
 from domain.errors import LakeboardError
 from domain.frontier import log_in_use
 from domain.log import LAKE_READER, Entry, EntryId, Partition, Stream, TrimmedError
-from domain.position import LOG_IN_USE, READ_TO
+from domain.position import LAKE_WRITER, LOG_IN_USE, READ_TO
 from domain.table import Table
 from domain.tables import PLAYS
 from domain.windows import milliseconds
@@ -37,6 +37,7 @@ class Rows(Protocol):
 
 
 _NEVER = -1
+_MILLISECOND = timedelta(milliseconds=1)
 _READ_BYTES = 8 << 20  # what one read should bring
 _FIRST_LIMIT = 16  # entries, before the size of any is known
 
@@ -147,6 +148,7 @@ class LogToLake:
     _gathered: list[pa.Table] = field(default_factory=list, init=False)
     _marks: dict[str, int] = field(default_factory=dict, init=False)
     _turns: deque[Partition] = field(default_factory=deque, init=False)
+    _has_events: bool = field(default=False, init=False)
 
     @property
     def is_full(self) -> bool:
@@ -158,10 +160,22 @@ class LogToLake:
         """Whether every partition has been read to its end since the start."""
         return all(progress.read_to is not None for progress in self.progress.values())
 
+    def is_news(self, step: timedelta) -> bool:
+        """Say whether a commit without events would say something: the log was read past another multiple of `step`.
+
+        Of a table that never had events nobody asks it.
+        """
+        if not self._has_events:
+            return False
+        step_ms = step // _MILLISECOND
+        read = min(progress.read_to_ms for progress in self.progress.values())
+        return read // step_ms > min(progress.committed_read_to_ms for progress in self.progress.values()) // step_ms
+
     def start(self) -> None:
         """Find where to go on, hold back the trim, and finish what a killed one may have left undone."""
         path = self.bronze.lake_root / self.kind.table.name
         version, transactions = self.bronze.transactions(self.kind.table)
+        self._has_events = any(app.startswith(LAKE_WRITER) for app in transactions)
         if log_in_use(transactions) != self.log.log_id:
             changes = [n for app, n in transactions.items() if app.startswith(LOG_IN_USE)]
             self._marks = {f"{LOG_IN_USE}{self.log.log_id}": max(changes, default=0) + 1}
@@ -203,6 +217,7 @@ class LogToLake:
             transactions=self._transactions(moved),
         )
         events, self.events, self._gathered, self._marks = self.events, 0, [], {}
+        self._has_events |= events > 0
         for progress in self.progress.values():
             progress.committed_read_to_ms = progress.read_to_ms
         for progress in moved.values():

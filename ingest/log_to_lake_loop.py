@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,7 @@ _LOCK_SECONDS = 0.2
 _POLL_SECONDS = 1.0
 _SHORTEST_WAIT_SECONDS = 0.25
 _LONGEST_WAIT_SECONDS = 10.0
+_SCORES_READ_TO = timedelta(minutes=10)  # periods are archived by it, and there may be no scores for days
 # What passes by itself: a server that starts again, a disk that is freed, a rival that is done.
 _PASSING = (LogUnavailableError, LogFullError, MovedError, NotCommittedError, TableLockedError, OSError, DeltaError)
 
@@ -176,7 +178,7 @@ class _Service:
         )
         while True:
             self._gather(writer, scores)
-            if scores.events:  # nothing asks up to when the lake has read scores while there are none
+            if scores.events or scores.is_news(_SCORES_READ_TO):
                 self._tell_of(scores.commit(), SCORES.name)
             done = writer.commit()
             lag = self.state.committed(done, writer)

@@ -14,12 +14,14 @@ import pyarrow as pa
 import xxhash
 
 from domain.board_tables import BOARD_ENTRIES
+from domain.boards.archives import Archive, is_settled
 from domain.boards.certificates import Certificate, Certified
-from domain.boards.definitions import LIVE_WINDOW, Boards, Game
+from domain.boards.definitions import Boards, Game
 from domain.boards.entries import ZEROS_ALONE
 from domain.boards.sort_key import KEY_BYTES, Mode
 from domain.errors import LakeboardError
 from domain.periods import period_named
+from ingest.read_archives import archives
 from ingest.read_certificates import certificates
 from ingest.read_files import LakeFiles, LakeUnreadableError, first_line
 
@@ -116,7 +118,9 @@ class CertifiedBase:
 
 
 def certified_base(lake_root: Path, boards: Boards, now: datetime) -> CertifiedBase | None:
-    """Return what is certified of boards that can still change; None before all were rebuilt once.
+    """Return what is certified of boards that are live; None before all were rebuilt once.
+
+    Those are the boards to which scores can still come live, and those that are not archived with all of theirs.
 
     Args:
         lake_root: Folder of the lake.
@@ -130,21 +134,27 @@ def certified_base(lake_root: Path, boards: Boards, now: datetime) -> CertifiedB
     if certified is None:
         return None
     games = {one.name: boards.games.get(one.game) for one in certified.boards.values()}
-    open_ = [one for one in certified.boards.values() if (game := games[one.name]) and is_open(game, one.board, now)]
+    kept = archives(lake_root)
+    live = [
+        one
+        for one in certified.boards.values()
+        if (game := games[one.name]) is not None
+        and (_is_open(game, one.board, now) or not _is_kept(kept.get(one.name), boards))
+    ]
     modes = {name: game.mode for name, game in games.items() if game is not None}
-    return CertifiedBase(lake_root, open_, modes, certified)
+    return CertifiedBase(lake_root, live, modes, certified)
 
 
-def is_open(game: Game, board: str, now: datetime) -> bool:
-    """Say whether scores can still come to a board live: its period has not ended for longer than the live window.
-
-    Args:
-        game: Its game.
-        board: Key of its period.
-        now: The present moment, UTC.
-    """
+def _is_open(game: Game, board: str, now: datetime) -> bool:
     period = period_named(board, game.seasons)
-    return period is not None and (period.end is None or now < period.end + max(game.grace, LIVE_WINDOW))
+    if period is None:
+        return False
+    until = game.live_until(period)
+    return until is None or now < until
+
+
+def _is_kept(archive: Archive | None, boards: Boards) -> bool:
+    return archive is not None and is_settled(archive, boards)
 
 
 def _entries(batch: pa.RecordBatch, mode: Mode) -> Sequence[bytes]:

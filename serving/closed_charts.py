@@ -1,34 +1,25 @@
 """Closed windows from the lake: exact, read in a thread of their own, remembered until there is another release."""
 
-import asyncio
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from domain.errors import LakeboardError
 from domain.questions import AsOf
 from domain.releases import UnknownReleaseError
 from domain.tables import RELEASES
 from domain.windows import Window
 from serving.chart_questions import Question
-from serving.logs import log
+from serving.lake_thread import LOOK_SECONDS, MEMORY, Answered, LakeThread
 from serving.problems import Code, RefusedError
 
 if TYPE_CHECKING:
     from ingest.lake_reader import LakeReader
 
-_LOOK_SECONDS = 2.0  # how long a release is taken to be the newest
 _MOST_KEPT = 2048
-_MOST_WAITING = 64
-_MEMORY = "256MB"
-_WAIT = ((b"retry-after", b"2"),)
-
-Answered = TypeVar("Answered")
 
 
 class ClosedCharts:
@@ -40,16 +31,15 @@ class ClosedCharts:
 
     def __init__(self, lake_root: Path | None) -> None:
         self._root = lake_root
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lake")
+        self._thread = LakeThread("closed windows")
         self._reader: LakeReader | None = None
         self._seen: object = None
-        self._looked_at = -_LOOK_SECONDS
+        self._looked_at = -LOOK_SECONDS
         self._bodies: dict[object, bytes] = {}
-        self._waiting = 0
 
     def close(self) -> None:
         """End the thread and close the lake."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._thread.close()
         if self._reader is not None:
             self._reader.files.close()
 
@@ -100,19 +90,10 @@ class ClosedCharts:
                 found = self._bodies[key] = msgspec.json.encode(ask(reader))
             return found
 
-        if key in self._bodies and (found := await self._in_thread(held)) is not None:
+        if key in self._bodies and (found := await self._thread.run(_translated(held))) is not None:
             return found
         pay()  # here, not in the thread: limits are counted by the event loop alone
-        return await self._in_thread(answer)
-
-    async def _in_thread(self, work: Callable[[], Answered]) -> Answered:
-        if self._waiting >= _MOST_WAITING:
-            raise RefusedError(Code.BUSY, "too many closed windows are asked for at once", headers=_WAIT)
-        self._waiting += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, _translated(work))
-        finally:
-            self._waiting -= 1
+        return await self._thread.run(_translated(answer))
 
     def _newest(self) -> "LakeReader":
         """Return a reader of the newest release; another one when the table of releases has grown."""
@@ -122,7 +103,7 @@ class ClosedCharts:
             raise RefusedError(
                 Code.NOTHING_COUNTED, "there is no lake yet: `lakeboard recount` makes the first release"
             )
-        if self._reader is not None and time.monotonic() - self._looked_at < _LOOK_SECONDS:
+        if self._reader is not None and time.monotonic() - self._looked_at < LOOK_SECONDS:
             return self._reader
         seen = _version_of_releases(self._root)
         if self._reader is None or seen != self._seen:
@@ -130,7 +111,7 @@ class ClosedCharts:
                 self._reader.files.close()
                 self._reader = None
             self._bodies.clear()
-            self._reader = LakeReader(self._root, memory_limit=_MEMORY)
+            self._reader = LakeReader(self._root, memory_limit=MEMORY)
         self._seen, self._looked_at = seen, time.monotonic()
         return self._reader
 
@@ -145,21 +126,15 @@ def _version_of_releases(lake_root: Path) -> str:
 
 
 def _translated(work: Callable[[], Answered]) -> Callable[[], Answered]:
-    """Say what goes wrong with the lake as the API says it."""
+    """Say as the API does that there is no such release."""
     from ingest.read_releases import NothingCountedError  # noqa: PLC0415  as above
 
     def safe() -> Answered:
         try:
             return work()
-        except RefusedError:
-            raise
         except NothingCountedError as error:
             raise RefusedError(Code.NOTHING_COUNTED, "nothing has been counted yet: run `lakeboard recount`") from error
         except UnknownReleaseError as error:
             raise RefusedError(Code.RELEASE_UNKNOWN, str(error), field="version") from error
-        except LakeboardError as error:
-            log.error("lake_unreadable", reason=str(error))
-            detail = "the lake cannot be read now; the server's log says why"
-            raise RefusedError(Code.LAKE_UNAVAILABLE, detail, headers=_WAIT) from error
 
     return safe

@@ -51,6 +51,7 @@ class Code(StrEnum):
     UNKNOWN_GAME = "unknown_game"
     UNKNOWN_BOARD = "unknown_board"
     NOT_RANKED = "not_ranked"
+    NOT_CERTIFIED = "not_certified"
     MATCH_CONFLICT = "match_conflict"
     IDEMPOTENCY_REQUIRED = "idempotency_required"
     PLAYER_INVALID = "player_invalid"
@@ -120,6 +121,7 @@ REQUEST_CODES: Mapping[str, tuple[HTTPStatus, str]] = {
     Code.UNKNOWN_GAME: (HTTPStatus.NOT_FOUND, "There is no such game"),
     Code.UNKNOWN_BOARD: (HTTPStatus.NOT_FOUND, "The game has no such board"),
     Code.NOT_RANKED: (HTTPStatus.NOT_FOUND, "The player is not on the board"),
+    Code.NOT_CERTIFIED: (HTTPStatus.NOT_FOUND, "Nothing is certified of the board"),
     Code.MATCH_CONFLICT: (HTTPStatus.CONFLICT, "The match has another score already"),
     Code.IDEMPOTENCY_REQUIRED: (HTTPStatus.BAD_REQUEST, "The match of a score is not said"),
     Code.PLAYER_INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "A player id cannot be as it was sent"),
@@ -137,6 +139,7 @@ OF_BOARDS = frozenset(
         Code.UNKNOWN_GAME,
         Code.UNKNOWN_BOARD,
         Code.NOT_RANKED,
+        Code.NOT_CERTIFIED,
         Code.MATCH_CONFLICT,
         Code.IDEMPOTENCY_REQUIRED,
         Code.PLAYER_INVALID,

@@ -17,7 +17,7 @@ from domain.boards.ledger import Match
 from domain.boards.sort_key import KEY_BYTES, Mode, member
 from domain.log import EntryId
 from domain.periods import Period
-from domain.position import LAKE_WRITER
+from domain.position import LAKE_WRITER, LOG_IN_USE, READ_TO
 from domain.windows import EPOCH
 from ingest.arrow import arrow_schema
 from ingest.hashing import partition_number
@@ -75,7 +75,10 @@ class BoardLake:
                 self.events.append(Logged(log, partition, placed))
 
     def write(self) -> int:
-        """Write what is not in the lake yet, one transaction for each partition; return the version."""
+        """Write what is not in the lake yet, one transaction for each partition; return the version.
+
+        The lake has read each log up to the last of its events.
+        """
         create_tables(self.root, [SCORES])
         new = self.events[self.written :]
         self.written = len(self.events)
@@ -84,11 +87,18 @@ class BoardLake:
             writer = f"{LAKE_WRITER}{log}/{partition}"
             seq = mine[-1].placed.position.version
             rows = [row(one, writer, seq) for one in mine]
+            read_to_ms = max(one.placed.logged_us for one in self.events if one.log == log) // 1000 + 1
+            marks = {writer: seq, f"{LOG_IN_USE}{log}": self.logs().index(log)}
+            marks |= {f"{READ_TO}{log}/{number}": read_to_ms for number in range(PARTITIONS)}
             write_deltalake(
                 self.root / SCORES.name, pa.Table.from_pylist(rows, schema=arrow_schema(SCORES)), mode="append",
-                commit_properties=CommitProperties(app_transactions=[Transaction(writer, seq)]),
+                commit_properties=CommitProperties(app_transactions=[Transaction(*one) for one in marks.items()]),
             )  # fmt: skip
         return DeltaTable(self.root / SCORES.name).version()
+
+    def logs(self) -> Sequence[str]:
+        """All logs in the order in which they were in use."""
+        return list(dict.fromkeys(one.log for one in self.events))
 
     def entries(
         self, *, banned: bool = False, boards: Boards = BOARDS, in_base: InBase = lambda _: True

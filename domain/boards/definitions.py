@@ -91,6 +91,10 @@ class Game:
             return None
         return found
 
+    def live_until(self, period: Period) -> datetime | None:
+        """Return until when scores can come to a board live, UTC, exclusive; None = for ever."""
+        return None if period.end is None else period.end + max(self.grace, LIVE_WINDOW)
+
     def is_held(self, score: int) -> bool:
         """Say whether a score has to be approved before it is ranked."""
         if self.hold_above is None:

@@ -64,6 +64,10 @@ def rebuild_board_command(
         f"Rebuild {done.certificates[0].rebuild}: {players:,} players on {boards:,} boards certified, "
         + ("and live." if done.is_live else "in the lake only.")
     )
+    for one in done.archived:
+        click.echo(
+            f"Archived: {one.game} {one.board}, {one.places:,} of {one.players:,} players, revision {one.revision}."
+        )
 
 
 def _body(done: "Rebuilt") -> dict[str, object]:
@@ -74,6 +78,10 @@ def _body(done: "Rebuilt") -> dict[str, object]:
         "boards": [
             {"game": one.game, "board": one.board, "players": one.players, "banned": one.banned, "digest": one.digest}
             for one in done.certificates
+        ],
+        "archived": [
+            {"game": one.game, "board": one.board, "revision": one.revision, "places": one.places}
+            for one in done.archived
         ],
         "seconds": {name: round(seconds, 3) for name, seconds in done.seconds.items()},
     }

@@ -12,9 +12,11 @@ from datetime import timedelta
 from importlib.metadata import version
 from typing import Final
 
+from domain.boards.archives import Archive
 from domain.boards.certificates import Certificate
 from domain.errors import BadRequestError, LakeboardError
 from domain.log import EntryId, Stream
+from ingest.board_archiver import ArchiveRequest, archive
 from ingest.redis_log import RedisLog
 from ingest.table_lock import locked
 from lakeboard.live.boards import boards_job
@@ -85,11 +87,13 @@ class Rebuilt:
 
     Attributes:
         certificates: That it made.
+        archived: Boards of periods that ended, which were archived now.
         is_live: Whether the boards of the views server are made of it.
         seconds: Of Spark, of filling, and until they were live.
     """
 
     certificates: Sequence[Certificate]
+    archived: Sequence[Archive]
     is_live: bool
     seconds: Mapping[str, float]
 
@@ -137,9 +141,15 @@ def rebuild(
         began = time.monotonic()
         certificates = _certified(settings, only, wish, on_step=on_step, on_wait=on_wait)
         seconds = {"spark": time.monotonic() - began}
+        on_step("archive")
+        archived = archive(
+            ArchiveRequest(lake_root=settings.lake_root.absolute(), boards=settings.boards(), clock=settings.clock,
+                           code_version=version("lakeboard")),
+            on_wait=on_wait,
+        )  # fmt: skip
         if not wish.lake_only:
             seconds |= _live(settings, on_step, on_detail)
-    return Rebuilt(certificates=certificates, is_live=not wish.lake_only, seconds=seconds)
+    return Rebuilt(certificates=certificates, archived=archived, is_live=not wish.lake_only, seconds=seconds)
 
 
 def _named(settings: Settings, game: str, board: str) -> tuple[str, str]:

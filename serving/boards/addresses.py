@@ -22,6 +22,7 @@ class BoardRoute(StrEnum):
     GAME_RANK = "/v1/games/{game}/rank/{player}"
     FRIENDS = "/boards/{board}/friends"
     GAME_FRIENDS = "/v1/games/{game}/boards/{board}/friends"
+    CERTIFICATE = "/v1/games/{game}/boards/{board}/certificate"
     BOARDS = "/v1/boards"
     CALENDAR = "/v1/calendar"
     BAN = "/v1/players/{player}/ban"
@@ -30,9 +31,11 @@ class BoardRoute(StrEnum):
 
 
 WRITES: Final = frozenset({BoardRoute.SCORES, BoardRoute.SCORES_V1, BoardRoute.GAME_SCORES})
+FRIENDS: Final = frozenset({BoardRoute.FRIENDS, BoardRoute.GAME_FRIENDS})
 METHODS: Final[Mapping[BoardRoute, tuple[str, ...]]] = {
     **dict.fromkeys(BoardRoute, ("GET",)),
     **dict.fromkeys(WRITES, ("POST",)),
+    **dict.fromkeys(FRIENDS, ("GET", "POST")),
     BoardRoute.BAN: ("DELETE", "PUT"),
     BoardRoute.APPROVE: ("POST",),
     BoardRoute.MATCH: ("DELETE",),

@@ -9,6 +9,7 @@ from serving.answers import Answer, Head
 from serving.auth import KeyRing
 from serving.boards.addresses import DECISIONS, METHODS, WRITES, BoardAddress, board_address
 from serving.boards.admin import BoardAdmin
+from serving.boards.archived import BoardsOfLake
 from serving.boards.reads import BoardReads
 from serving.boards.scores import ScoresEndpoint
 from serving.boards.view import BoardViews
@@ -42,18 +43,20 @@ class BoardsEndpoint:
         )
         self._scores = ScoresEndpoint(settings, boards=boards, appender=self._appender, ring=ring, views=views)
         self._admin = BoardAdmin(settings, ring=ring, scores=self._scores)
-        self._reads = BoardReads(settings, boards=boards, views=views, readers=readers)
+        self._lake = BoardsOfLake(settings.lake_root, boards)
+        self._reads = BoardReads(settings, boards=boards, views=views, lake=self._lake, readers=readers)
 
     async def start(self) -> Sequence[asyncio.Task[None]]:
         """Begin; return what has to be cancelled at the end."""
         await self._appender.start(must_answer=False)
-        return [asyncio.create_task(watch()) for watch in (self._scores.watch, self._admin.watch)]
+        return [asyncio.create_task(part.watch()) for part in (self._scores, self._admin, self._reads)]
 
     async def stop(self) -> None:
         """Append what waits, then close."""
         await self._appender.stop()
         await self._scores.close()
         await self._reader.close()
+        self._lake.close()
 
     async def answer(self, head: Head, receive: Receive) -> Answer:
         """Take a request and return its answer.
@@ -73,7 +76,7 @@ class BoardsEndpoint:
             return await self._scores.answer(head, receive, address)
         if address.route in DECISIONS:
             return await self._admin.answer(head, receive, address)
-        return await self._reads.answer(head, address)
+        return await self._reads.answer(head, receive, address)
 
 
 def _address(path: str) -> BoardAddress:

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from domain.boards.definitions import Game
 from domain.boards.sort_key import KEY_BYTES
 from domain.events import normal_id
@@ -67,12 +69,37 @@ def friends_question(query: bytes) -> tuple[Sequence[str], str]:
         RefusedError: `unknown_parameter`, `parameter_invalid`.
     """
     said = parameters(query, allowed=("ids", "period"))
-    found = [normal_id(text) for text in said.get("ids", "").split(",") if text]
+    return _friends(said.get("ids", "").split(","), "with commas between them"), said.get("period", "")
+
+
+class FriendsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Whose places are asked for."""
+
+    ids: list[str | int]
+    period: str = ""
+
+
+def friends_body(body: bytes) -> tuple[Sequence[str], str]:
+    """Read the body of friends, as `friends_question`; ids may hold commas here, and may be whole numbers.
+
+    Raises:
+        RefusedError: `bad_request`, `parameter_invalid`.
+    """
+    try:
+        said = msgspec.json.decode(body, type=FriendsBody)
+    except (ValueError, RecursionError) as error:
+        detail = 'send {"ids": ["..."]}, and "period" for another one than the present'
+        raise RefusedError(Code.BAD_REQUEST, detail) from error
+    return _friends([str(one) for one in said.ids], "in a list"), said.period
+
+
+def _friends(texts: Sequence[str], how: str) -> Sequence[str]:
+    found = [normal_id(text) for text in texts if text]
     ids = list(dict.fromkeys(one for one in found if one is not None))
     if not ids or len(ids) > MOST_FRIENDS or None in found:
-        detail = f"ids is 1 to {MOST_FRIENDS} player ids with commas between them"
+        detail = f"ids is 1 to {MOST_FRIENDS} player ids {how}"
         raise RefusedError(Code.PARAMETER_INVALID, detail, field="ids")
-    return ids, said.get("period", "")
+    return ids
 
 
 def nothing_asked(query: bytes) -> None:

@@ -14,8 +14,8 @@ from litestar.openapi.spec import OpenAPIMediaType, Operation, Parameter, Reques
 from litestar.openapi.spec.enums import OpenAPIType
 
 from serving.answers import Answer
-from serving.boards.addresses import DECISIONS, WRITES, BoardRoute
-from serving.boards.questions import MOST_AROUND, MOST_ROWS, Ties
+from serving.boards.addresses import DECISIONS, FRIENDS, WRITES, BoardRoute
+from serving.boards.questions import MOST_AROUND, MOST_FRIENDS, MOST_ROWS, Ties
 from serving.chart_routes import AnswerRequest, refusals
 from serving.problems import Code
 from serving.settings import MAX_ROWS
@@ -23,8 +23,11 @@ from serving.settings import MAX_ROWS
 _TEXT, _WHOLE, _OBJECT = OpenAPIType.STRING, OpenAPIType.INTEGER, OpenAPIType.OBJECT
 _ID = Schema(one_of=[Schema(type=_TEXT, min_length=1, max_length=256), Schema(type=_WHOLE)])
 _SCORE = Schema(one_of=[Schema(type=_WHOLE), Schema(type=_TEXT, pattern="^-?[0-9]{1,19}$")])
-_READING = (Code.UNKNOWN_GAME, Code.UNKNOWN_BOARD, Code.NOT_RANKED, Code.BOARDS_NOT_READY, Code.BOARDS_UNAVAILABLE,
-            Code.METHOD_NOT_ALLOWED)  # fmt: skip
+_READING = (
+    Code.UNKNOWN_GAME, Code.UNKNOWN_BOARD, Code.NOT_RANKED, Code.NOT_CERTIFIED, Code.BOARDS_NOT_READY,
+    Code.BOARDS_UNAVAILABLE, Code.LAKE_UNAVAILABLE, Code.BUSY, Code.METHOD_NOT_ALLOWED,
+)  # fmt: skip
+_ASKING = (Code.BAD_REQUEST, Code.BODY_TOO_LARGE, Code.TOO_SLOW, Code.INVALID_GZIP, Code.UNSUPPORTED_ENCODING)
 _WRITING = (
     Code.INVALID_JSON, Code.INVALID_GZIP, Code.EMPTY, Code.UNKNOWN_FIELD, Code.BAD_REQUEST, Code.TOO_SLOW,
     Code.BODY_TOO_LARGE, Code.TOO_MANY_ROWS, Code.UNSUPPORTED_MEDIA_TYPE, Code.UNSUPPORTED_ENCODING, Code.NO_GOOD_ROW,
@@ -65,8 +68,11 @@ _OPERATIONS: Final = (
     _Described("GET", BoardRoute.GAME_RANK, "A player's exact place on a game's first board", _PLAYER),
     _Described("GET", BoardRoute.FRIENDS, "The places of some players, the best first", ("ids", "period")),
     _Described("GET", BoardRoute.GAME_FRIENDS, "The places of some players, the best first", ("ids", "period")),
+    _Described("POST", BoardRoute.FRIENDS, "The same, of players named in the body"),
+    _Described("POST", BoardRoute.GAME_FRIENDS, "The same, of players named in the body"),
+    _Described("GET", BoardRoute.CERTIFICATE, "What the newest rebuild certified of a board"),
     _Described("GET", BoardRoute.BOARDS, "Games and their boards"),
-    _Described("GET", BoardRoute.CALENDAR, "Periods of all boards: start, end, end of grace"),
+    _Described("GET", BoardRoute.CALENDAR, "Periods of boards: start, end, end of grace, when archived"),
     _Described("PUT", BoardRoute.BAN, "Take a player off all boards, for ever or until a moment"),
     _Described("DELETE", BoardRoute.BAN, "End a ban: the player is back in the exact place"),
     _Described("POST", BoardRoute.APPROVE, "Rank a score that is held"),
@@ -97,6 +103,11 @@ _BAN_SCHEMA: Final = Schema(
     type=_OBJECT, title="Ban", required=["reason"], additional_properties=False,
     properties={"reason": Schema(type=_TEXT, min_length=1, max_length=1000), "until": Schema(type=_TEXT)},
 )  # fmt: skip
+_FRIENDS_SCHEMA: Final = Schema(
+    type=_OBJECT, title="Friends", required=["ids"], additional_properties=False,
+    properties={"ids": Schema(type=OpenAPIType.ARRAY, items=_ID, min_items=1, max_items=MOST_FRIENDS),
+                "period": Schema(type=_TEXT)},
+)  # fmt: skip
 
 
 def boards_router(answer: AnswerRequest) -> Router:
@@ -111,6 +122,7 @@ def _handler(described: _Described, answer: AnswerRequest) -> HTTPRouteHandler:
         return Response(found.body, status_code=found.status, headers=headers)  # type: ignore[arg-type]  # bytes as they are
 
     writes = described.route in WRITES or described.route in DECISIONS
+    codes = _WRITING if writes else (*_READING, *_ASKING) if described.method == "POST" else _READING
     accepted = ResponseSpec(dict[str, Any], description="It is on disk, and not ranked yet", generate_examples=False)
     more = {202: accepted} if described.route in WRITES else {}
     handler = HTTPRouteHandler(
@@ -121,7 +133,7 @@ def _handler(described: _Described, answer: AnswerRequest) -> HTTPRouteHandler:
         operation_id=f"{described.method} {described.route.value}",
         tags=["boards"],
         operation_class=_operation(described),
-        responses={**more, **refusals(*(_WRITING if writes else _READING))},
+        responses={**more, **refusals(*codes)},
         security=[{"key": []}] if writes else None,
     )
     return handler(handle)
@@ -151,4 +163,6 @@ def _body(described: _Described) -> Schema | None:
     if described.route in WRITES:
         many = Schema(type=OpenAPIType.ARRAY, items=_SCORE_SCHEMA, min_items=1, max_items=MAX_ROWS)
         return Schema(one_of=[_SCORE_SCHEMA, many])
+    if described.route in FRIENDS and described.method == "POST":
+        return _FRIENDS_SCHEMA
     return _BAN_SCHEMA if described.method == "PUT" else None

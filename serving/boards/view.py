@@ -9,47 +9,32 @@ from itertools import islice
 
 from domain.boards.sort_key import KEY_BYTES, SCORE_BYTES, member
 from ingest.hashing import partition_number
+from serving.boards.ranking import Page, Places, Standing, shares
 from speed_layer.store.boards.reader import Asked, BoardsNotReadyError, BoardsReader, Look, Result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Rows of a board.
+@dataclass(frozen=True)
+class LiveBoard:
+    """One live board, as a `serving.boards.ranking.Ranking`; calls raise what those of `BoardViews` do."""
 
-    Attributes:
-        before: How many stand before the first of them.
-        members: In the order of the board.
-        size: Players of the board.
-        as_of_ms: Log time that is applied, milliseconds since 1970 UTC.
-    """
+    views: "BoardViews"
+    board: str
 
-    before: int
-    members: Sequence[bytes]
-    size: int
-    as_of_ms: int
+    async def page(self, *, after: bytes, size: int) -> Page:
+        """Return the rows behind a member."""
+        return await self.views.page(self.board, after=after, size=size)
 
+    async def places(self, player_ids: Sequence[str]) -> Places:
+        """Return where players stand."""
+        return await self.views.places(self.board, player_ids)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A player's place.
+    async def standing(self, player_id: str, *, around: int = 0) -> Standing | None:
+        """Return a player's place."""
+        return await self.views.standing(self.board, player_id, around=around)
 
-    Attributes:
-        member: Of the player.
-        before: How many stand before.
-        better: How many have a better score.
-        above: Those just before, the nearest last.
-        below: Those just after, the nearest first.
-        size: Players of the board.
-        as_of_ms: As in `Page`.
-    """
-
-    member: bytes
-    before: int
-    better: int
-    above: Sequence[bytes]
-    below: Sequence[bytes]
-    size: int
-    as_of_ms: int
+    async def better_than(self, members: Sequence[bytes]) -> Sequence[int]:
+        """Return how many have a better score than each of some members."""
+        return await self.views.better_than(self.board, members)
 
 
 class BoardViews:
@@ -96,11 +81,12 @@ class BoardViews:
         return Page(
             before=sum(look.before for look in looks),
             members=list(islice(merge(*[look.below for look in looks]), size)),
-            size=sum(look.size for look in looks),
+            size=(players := sum(look.size for look in looks)),
+            listed=players,
             as_of_ms=min(look.as_of_ms for look in looks),
         )
 
-    async def standing(self, board: str, player_id: str, *, around: int = 0, better: bool = False) -> Standing | None:
+    async def standing(self, board: str, player_id: str, *, around: int = 0) -> Standing | None:
         """Return a player's place, with as many neighbours as asked for, on both sides together twice as many.
 
         At an edge of the board the other side has more, so that a list is as long there as anywhere.
@@ -109,19 +95,17 @@ class BoardViews:
             BoardsNotReadyError, ViewsUnavailableError: as `page`.
         """
         own, wide = await self.shard_of(player_id), 2 * around
-        first = await self.reader.look(own, board, player_id=player_id, above=wide, below=wide, better=better)
+        first = await self.reader.look(own, board, player_id=player_id, above=wide, below=wide)
         if first.entry is None:
             return None
         mine = member(first.entry[:KEY_BYTES], player_id)
-        looks = [first, *await self._others(own, board, mine, wide, better=better)]
+        looks = [first, *await self._others(own, board, mine, wide)]
         above = list(islice(merge(*[look.above for look in looks], reverse=True), wide))
         below = list(islice(merge(*[look.below for look in looks]), wide))
-        ups = max(around, wide - len(below))
-        downs = max(around, wide - len(above))
+        ups, downs = shares(len(above), len(below), around)
         return Standing(
             member=mine,
             before=sum(look.before for look in looks),
-            better=sum(look.better for look in looks),
             above=above[:ups][::-1],
             below=below[:downs],
             size=sum(look.size for look in looks),
@@ -169,20 +153,40 @@ class BoardViews:
             for number, result in enumerate(results)
         ]  # fmt: skip
 
+    async def places(self, board: str, player_ids: Sequence[str]) -> Places:
+        """Return where players stand, those who do.
+
+        Raises:
+            BoardsNotReadyError, ViewsUnavailableError: as `page`.
+        """
+        by_shard: dict[int, list[str]] = {shard: [] for shard in range(self._shards)}
+        for player in player_ids:
+            by_shard[await self.shard_of(player)].append(player)
+        found = await asyncio.gather(*[self.reader.places(shard, board, ids) for shard, ids in by_shard.items()])
+        members = [(shard, one, before) for shard, of_one in enumerate(found) for one, before in of_one.members]
+        more = [0] * len(members)
+        for shard in range(self._shards) if self._shards > 1 else ():
+            counts = await self.reader.counts(shard, [(board, one) for _, one, _ in members])
+            for number, before in enumerate(counts):
+                more[number] += before if members[number][0] != shard else 0
+        return Places(
+            members=[(one, before + more[number]) for number, (_, one, before) in enumerate(members)],
+            size=sum(of_one.size for of_one in found),
+            as_of_ms=min(of_one.as_of_ms for of_one in found),
+        )
+
     async def better_than(self, board: str, members: Sequence[bytes]) -> Sequence[int]:
         """Return how many have a better score than each of some members."""
-        prefixes = {one[:SCORE_BYTES] for one in members}
-        found = {prefix: await self._before(board, prefix) for prefix in prefixes}
+        scores = list({one[:SCORE_BYTES] for one in members})
+        asked = [(board, score) for score in scores]
+        counts = await asyncio.gather(*[self.reader.counts(shard, asked) for shard in range(self._shards)])
+        found = dict(zip(scores, map(sum, zip(*counts, strict=True)), strict=True))
         return [found[one[:SCORE_BYTES]] for one in members]
 
-    async def _before(self, board: str, place: bytes) -> int:
-        looks = await asyncio.gather(*[self.reader.look(shard, board, member=place) for shard in range(self._shards)])
-        return sum(look.before for look in looks)
-
-    async def _others(self, own: int, board: str, mine: bytes, wide: int, *, better: bool) -> Sequence[Look]:
+    async def _others(self, own: int, board: str, mine: bytes, wide: int) -> Sequence[Look]:
         return await asyncio.gather(
             *[
-                self.reader.look(shard, board, member=mine, above=wide, below=wide, better=better)
+                self.reader.look(shard, board, member=mine, above=wide, below=wide)
                 for shard in range(self._shards)
                 if shard != own
             ]

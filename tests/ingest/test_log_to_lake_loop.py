@@ -2,25 +2,31 @@
 
 import os
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
+from deltalake import DeltaTable
 
+from domain.board_tables import SCORES
+from domain.boards.events import BoardEvent
 from domain.clock import utc_now
 from domain.log import Stream
 from domain.tables import PLAYS
 from ingest.lake_writer import bronze_position, compact_bronze, log_read_to
+from ingest.log_clock import ReplayClock
 from ingest.log_entry import UnreadableEntryError
 from ingest.log_keys import META
 from ingest.log_to_lake import LakeBehindLogError
 from ingest.log_to_lake_loop import LakeWriterRunningError
 from ingest.redis_log import RedisLog
+from ingest.score_entry import encode_scores
 from ingest.table_lock import locked
 from tests.ingest.lake_writing import at_work, moved, read_calls, rows, state, until
 from tests.log_entries import bronze_positions, entry, fill, plays_partition
 from tests.servers import LogServer, log_server
+from tests.speed_layer.boards.shard import event
 
 pytestmark = pytest.mark.redis
 
@@ -198,3 +204,25 @@ def test_the_state_says_how_far_each_partition_is(log: RedisLog, server: LogServ
         str(p): str(e) for p, e in ends.items()
     }
     assert all(0 <= of["lag_seconds"] < 5 for of in said["partitions"].values())
+
+
+def test_up_to_when_scores_were_read_is_said_every_ten_minutes_once_there_were_any(
+    server: LogServer, tmp_path: Path
+) -> None:
+    began, start = utc_now(), datetime(2026, 11, 14, 12, 5, tzinfo=UTC)
+
+    def versions(minutes: int, score: BoardEvent | None = None) -> int:
+        """Run it at a time of the log; return the version of bronze/scores afterwards."""
+        clock = ReplayClock(start=start + timedelta(minutes=minutes), began=began, speed=1)
+        with RedisLog.open(server.address, clock=clock) as log:
+            if score is not None:
+                log.append([(log.partitions(Stream.SCORES)[0], encode_scores([score], [("api", 1)]))])
+        moved(server, tmp_path, open_log=lambda: RedisLog.open(server.address, clock=clock))
+        return DeltaTable(tmp_path / "lake" / SCORES.name).version()
+
+    empty = versions(0)
+    assert versions(60) == empty
+    assert versions(61, event(player="a", match_id="1")) == empty + 1
+    assert [versions(minutes) - empty for minutes in (62, 64, 66, 67, 90)] == [1, 1, 2, 2, 3]
+    read_to = log_read_to(tmp_path / "lake", empty + 3, SCORES)
+    assert min(read_to.values()) >= start + timedelta(minutes=90)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from domain.boards.events import BoardEvent
 from domain.clock import utc_now
 from domain.log import EntryId, Stream
+from ingest.board_archiver import ArchiveRequest, archive
 from ingest.hashing import partition_number
 from ingest.read_board_entries import certified_base
 from ingest.read_scores import score_history
@@ -89,6 +90,7 @@ class World:
                 log_id=self.log_id, only=only, force=force,
             ),
         )  # fmt: skip
+        archive(ArchiveRequest(lake_root=self.lake.root, boards=BOARDS, clock=utc_now, code_version="1"))
 
     def swap_in(self, shards: int) -> Mapping[int, int]:
         """Fill new generations as the command does, and let the consumer take them up."""

@@ -1,6 +1,7 @@
 """Boards made of a certified base, of the lake beyond it and of the log: what they say is what all events say."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,9 +13,12 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import SparkSession
 
-from domain.board_tables import BOARD_ENTRIES
+from domain.board_tables import BOARD_ARCHIVES, BOARD_ENTRIES
+from domain.boards.definitions import board_name
 from domain.boards.events import EventKind
 from domain.clock import utc_now
+from domain.windows import EPOCH
+from ingest.read_archives import archives
 from ingest.read_board_entries import NotAsCertifiedError, certified_base
 from ingest.read_certificates import certificates
 from ingest.redis_log import RedisLog
@@ -155,11 +159,19 @@ def test_boards_that_nobody_can_change_any_more_are_not_filled_in(
     world.take()
     world.recount(spark)
     world.swap_in(1)
+    ended = [period for period in BOARDS.games["sum"].periods_at(EPOCH + timedelta(microseconds=old_us)) if period.end]
     with connect(server.address) as views:
         assert boards_with_players(views) == {"sum|all_time"}
     assert len(certificates(world.lake.root)) == 5  # all together, and four of the game
+    assert {name: one.players for name, one in archives(world.lake.root).items()} == dict.fromkeys(
+        (board_name("sum", period.key) for period in ended), 1
+    )
     old = utc_now() - timedelta(days=40)
     base = certified_base(world.lake.root, BOARDS, old)
+    assert base is not None
+    assert len(base.boards) == 4
+    shutil.rmtree(world.lake.root / BOARD_ARCHIVES.name)  # what is archived nowhere stays live
+    base = certified_base(world.lake.root, BOARDS, utc_now())
     assert base is not None
     assert len(base.boards) == 4
 

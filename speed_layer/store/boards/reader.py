@@ -6,9 +6,10 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from domain.boards.ledger import LedgerRow, Match
+from domain.boards.sort_key import KEY_BYTES, member
 from domain.errors import LakeboardError
 from speed_layer.store.boards.keys import bucket_hash, of_shard
-from speed_layer.store.boards.scripts import COUNTS, LOOK, RESULTS, STATE
+from speed_layer.store.boards.reading_scripts import COUNTS, LOOK, PLACES, RESULTS, STATE
 from speed_layer.store.boards.writer import Applied
 from speed_layer.store.coalesced import Argument, CoalescedCalls
 
@@ -36,7 +37,6 @@ class Look:
         entry: Of the player asked for; None = not listed.
         size: Players.
         before: How many stand before the player or member asked for.
-        better: How many have a better score; 0 unless asked for.
         above: Those just before, the nearest first.
         below: Those just after, the nearest first.
     """
@@ -46,7 +46,6 @@ class Look:
     entry: bytes | None = None
     size: int = 0
     before: int = 0
-    better: int = 0
     above: Sequence[bytes] = ()
     below: Sequence[bytes] = ()
 
@@ -77,6 +76,20 @@ class Result(NamedTuple):
     places: Sequence[tuple[bytes, int] | None]
 
 
+class BoardPlaces(NamedTuple):
+    """Where players stand in one shard.
+
+    Attributes:
+        members: Of those who are ranked, with how many stand before each.
+        size: Players of the board.
+        as_of_ms: Log time that is applied, milliseconds since 1970 UTC.
+    """
+
+    members: Sequence[tuple[bytes, int]]
+    size: int
+    as_of_ms: int
+
+
 class BoardsReader:
     """Looks at boards; close it after use. Every call may raise `ViewsUnavailableError`.
 
@@ -100,7 +113,6 @@ class BoardsReader:
         member: bytes = b"",
         above: int = 0,
         below: int = 0,
-        better: bool = False,
     ) -> Look:
         """Look at a place of a board in one shard.
 
@@ -111,7 +123,6 @@ class BoardsReader:
             member: The place that these bytes have or would have; empty = before all.
             above: Rows wanted just before it.
             below: Rows wanted just after it.
-            better: Whether those with a better score are to be counted.
 
         Raises:
             BoardsNotReadyError: the shard is not whole.
@@ -124,7 +135,6 @@ class BoardsReader:
             member,
             above,
             below,
-            int(better),
         ]
         found = await self._calls.script(LOOK, [of_shard(shard, "live")], args)
         if found[0] == _NOT_READY:
@@ -132,17 +142,32 @@ class BoardsReader:
         as_of_ms = int(found[1] or 0)
         if found[0] == _NO_BOARD:
             return Look(as_of_ms=as_of_ms)
-        over, base, under, under_base = found[7:11]
+        over, base, under, under_base = found[6:10]
         return Look(
             as_of_ms=as_of_ms,
             version=found[2].decode(),
             entry=found[3] or None,
             size=found[4],
             before=found[5],
-            better=found[6],
             above=list(merge(over, base, reverse=True))[:above],
             below=list(merge(under, under_base))[:below],
         )
+
+    async def places(self, shard: int, board: str, players: Sequence[str]) -> BoardPlaces:
+        """Return where players of one shard stand in it, those who do.
+
+        Raises:
+            BoardsNotReadyError: the shard is not whole.
+        """
+        args: list[Argument] = [of_shard(shard), board]
+        args += [part for player in players for part in (player, bucket_hash(player))]
+        found = await self._calls.script(PLACES, [of_shard(shard, "live")], args)
+        if not found:
+            raise BoardsNotReadyError(shard)
+        as_of_ms, size, entries, before = found
+        placed = zip(players, entries, before, strict=False)  # where there is no board, nobody stands on it
+        members = [(member(entry[:KEY_BYTES], player), count) for player, entry, count in placed if entry]
+        return BoardPlaces(members, size, int(as_of_ms or 0))
 
     async def partitions(self) -> int:
         """Return how many partitions the log has for scores; 0 while no shard was begun."""

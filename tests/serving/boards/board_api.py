@@ -82,6 +82,7 @@ class BoardServing:
     server: ViewsServer
     consumer: Consumer
     key: str
+    lake: Path
 
     def client(self, key: str | None = None) -> httpx.Client:
         return self.api.client(self.key if key is None else key)
@@ -115,14 +116,15 @@ def board_api(folder: Path, *, shards: int = 1) -> Iterator[BoardServing]:
         log_server(folder / "log") as log,
         views_server(folder / "views") as server,
         api(folder / "api", log.address, special={"boards_text": TOML, "board_shards": shards,
-                                                  "reads_per_second": 1_000_000}, views_url=server.address) as found,
+                                                  "reads_per_second": 1_000_000, "lake_root": str(folder / "lake")},
+            views_url=server.address) as found,
     ):  # fmt: skip
         consumer = Consumer(log, server, boards, folder / "lake", shards)
         consumer.start()
         roles = (Role.READER, Role.GAME_SERVER, Role.ADMIN)
         key = KeyFile(folder / "api").add("game", roles, Limits(requests_per_second=1_000_000))[1]
         try:
-            serving = BoardServing(found, log, server, consumer, key)
+            serving = BoardServing(found, log, server, consumer, key, folder / "lake")
             until(lambda: serving.call("POST", "/scores").status_code != HTTPStatus.UNAUTHORIZED, "the key is known")
             until(lambda: serving.call("GET", "/boards/daily/top").status_code == HTTPStatus.OK, "the boards are ready")
             yield serving

@@ -76,6 +76,8 @@ def test_tops_pages_places_and_friends_agree(serving: BoardServing) -> None:
     assert [(row["rank"], row["player_id"], row["score"]) for row in friends] == [
         row for row in paged if row[1] in ("p03", "p24")
     ]
+    posted = serving.call("POST", "/v1/games/sums/boards/weekly/friends", {"ids": ["p03", "nobody", "p24", "p03"]})
+    assert posted.json()["entries"] == friends
     assert serving.get("/v1/games/sums/rank/p24?around=0")["rank"] == 1 + [p for _, p, _ in paged].index("p24")
     assert serving.ranks("/v1/games/sums/top?n=3") == paged[:3]
 

@@ -52,7 +52,7 @@ def views(server: ViewsServer) -> Iterator[Views]:
 def all_looks(shard: Shard, board: str, around: int) -> dict[str, Look]:
     async def ask(reader: BoardsReader) -> dict[str, Look]:
         return {
-            player: await reader.look(shard.number, board, player_id=player, above=around, below=around, better=True)
+            player: await reader.look(shard.number, board, player_id=player, above=around, below=around)
             for player in PLAYERS
         }
 
@@ -85,9 +85,15 @@ def require_same(shard: Shard, board: str, random: Random) -> None:
             continue
         place = member(entries[player][:KEY_BYTES], player)
         rank = members.index(place)
-        assert (look.before, look.better) == (rank, ranked(members, place[:SCORE_BYTES]))
+        assert look.before == rank
         assert list(look.above) == members[max(0, rank - around) : rank][::-1]
         assert list(look.below) == members[rank + 1 : rank + 1 + around]
+    scores = [one[:SCORE_BYTES] for one in members]
+    counted = shard.read(lambda reader: reader.counts(shard.number, [(board, score) for score in scores]))
+    assert list(counted) == [ranked(members, score) for score in scores]
+    places = shard.read(lambda reader: reader.places(shard.number, board, PLAYERS))
+    assert sorted(places.members) == [(one, rank) for rank, one in enumerate(members)]
+    assert places.size == len(members)
     assert paged(shard, board, random.choice([1, 3, 20])) == members
 
 
