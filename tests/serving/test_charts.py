@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -220,9 +221,8 @@ def test_other_methods_are_refused_with_allow(serving: Serving) -> None:
 
 
 def as_of(answer: httpx.Response) -> datetime:
-    return datetime.fromisoformat(
-        answer.json()["as_of"]
-    )  # texts of moments are not in order: whole seconds have no dot
+    """Return the moment: texts of moments are not in order, as whole seconds have no dot."""
+    return datetime.fromisoformat(answer.json()["as_of"])
 
 
 def test_an_unchanged_chart_is_304_and_a_changed_one_is_not(serving: Serving) -> None:
