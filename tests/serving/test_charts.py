@@ -431,12 +431,18 @@ def test_metrics_and_the_page_are_served(serving: Serving) -> None:
     serving.merging.cycle()
 
 
+def some_chart(serving: Serving) -> None:
+    serving.play("v", region="VW")
+    until(lambda: serving.get("/v1/charts/top?region=VW").status_code == 200, "a chart")
+
+
 def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> None:
-    streams = [Stream(serving, "/v1/charts/live?region=IN") for _ in range(3)]
+    some_chart(serving)
+    streams = [Stream(serving, "/v1/charts/live?region=VW") for _ in range(3)]
     for stream in streams:
         stream.__enter__()
     until(lambda: all(stream.events for stream in streams), "three viewers")
-    refused = serving.get("/v1/charts/live?region=IN")
+    refused = serving.get("/v1/charts/live?region=VW")
     for stream in streams:
         stream.__exit__()
 
@@ -444,7 +450,7 @@ def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> 
     assert "retry-after" in refused.headers
 
     def opens() -> bool:
-        with Stream(serving, "/v1/charts/live?region=IN") as one:
+        with Stream(serving, "/v1/charts/live?region=VW") as one:
             until(lambda: bool(one.status), "an answer")
             return one.status == 200
 
@@ -452,6 +458,7 @@ def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> 
 
 
 def test_one_key_or_address_cannot_take_all_the_room_for_viewers(serving: Serving, tmp_path: Path) -> None:
+    some_chart(serving)
     special = {"heartbeat_seconds": 0.2, "viewers_each": 2}
     key, other = (KeyFile(tmp_path).add(name, (Role.READER,))[1] for name in ("one", "other"))
     with (
