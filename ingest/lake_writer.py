@@ -208,8 +208,8 @@ def create_tables(lake_root: Path, tables: Iterable[Table]) -> None:
             _create(lake_root / table.name, table)
 
 
-def compact_bronze(lake_root: Path, table: Table) -> tuple[int, int]:
-    """Write small files of a bronze table together and remove those past retention; the caller holds its lock.
+def compact(lake_root: Path, table: Table) -> tuple[int, int]:
+    """Write small files of an append-only table together and remove those past retention; the caller holds its lock.
 
     Returns the number of files before and after. Rows, their transactions and every position stay as they are.
     """

@@ -1,7 +1,8 @@
 """Counting by the clock: recount and publish once another hour can be certified, until an orchestrator does so.
 
-And restore, when live counting had to begin without plays that the lake has: its server keeps nothing on disk. All
-three run as commands of their own, so that what Spark takes is given back, and a killed one is repaired as by hand.
+And restore, when live counting had to begin without plays that the lake has: its server keeps nothing on disk. And
+rebuild boards once a day, and when they have grown. All run as commands of their own, so that what Spark takes is given
+back, and a killed one is repaired as by hand.
 """
 
 import subprocess
@@ -28,6 +29,9 @@ _LOOK_SECONDS = 5.0
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 30.0, 600.0
 _POLL_SECONDS = 0.2
 _LOOK_FOR_VIEW_SECONDS = 30.0  # opening the lake for it costs some
+_LOOK_FOR_BOARDS_SECONDS = 30.0  # the same
+_REBUILD_AGAIN_SECONDS = 1800.0  # what refuses a rebuild seldom passes by itself
+REBUILD = "rebuild-board --all"
 Incomplete = frozenset[tuple[int, str]]  # partition number and log id
 _PATIENCE_SECONDS = 20.0  # a recount that is asked to end leaves the lake as it is, or the next one repairs it
 
@@ -43,8 +47,13 @@ class Stop(Protocol):
 
 
 def ended(command: str, stop: Stop) -> tuple[int, str]:
-    """Run one command of ours to its end, or end it when asked to; return its code and the last line it said."""
-    whole = [sys.executable, "-m", "lakeboard", command]
+    """Run one command of ours to its end, or end it when asked to; return its code and the last line it said.
+
+    Args:
+        command: With its options, which have no spaces in them.
+        stop: Asks it to end.
+    """
+    whole = [sys.executable, "-m", "lakeboard", *command.split()]
     with subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         while True:
             try:
@@ -77,6 +86,7 @@ class HourlyJob:
         incomplete: Which partitions live counting began without earlier plays of which log; a new one is worth a
             restore.
         unpublished: Whether the newest release could be handed over to the live charts and was not.
+        rebuild_due: Why boards are to be rebuilt; empty = they are not.
         state: Where it says how it is.
         tell: Told what happened.
         command: Runs one command of ours; returns its code and the last line it said.
@@ -87,6 +97,7 @@ class HourlyJob:
     clock: Clock
     incomplete: Callable[[], Incomplete]
     unpublished: Callable[[], bool]
+    rebuild_due: Callable[[], str]
     state: PartStateFile
     tell: Callable[..., object]
     command: Callable[[str, Stop], tuple[int, str]] = ended
@@ -125,7 +136,8 @@ def run(job: HourlyJob, stop: Stop) -> None:
     while not stop.is_set():
         problems = [_restored(job, done, stop), _recounted(job, done, since, stop), _published(job, done, stop)]
         problem = next(filter(None, problems), "")
-        job.state.change(FAILED if problem else WORKING, problem)
+        said = problem or _rebuilt(job, done, stop)
+        job.state.change(FAILED if said else WORKING, said)
         stop.wait(retry if problem else _LOOK_SECONDS)
         retry = min(2 * retry, _LONGEST_RETRY_SECONDS) if problem else _FIRST_RETRY_SECONDS
     job.state.change(STOPPED)
@@ -138,6 +150,8 @@ class _Done:
     restored_for: Incomplete = frozenset()
     recounted_to: datetime | None = None
     look_for_view_at: float = 0.0
+    look_for_boards_at: float = 0.0
+    boards_problem: str = ""
 
 
 def _restored(job: HourlyJob, done: _Done, stop: Stop) -> str:
@@ -170,6 +184,18 @@ def _published(job: HourlyJob, done: _Done, stop: Stop) -> str:
     return problem
 
 
+def _rebuilt(job: HourlyJob, done: _Done, stop: Stop) -> str:
+    """Rebuild boards when it is due; what refuses it stays said, and does not make hours wait."""
+    if time.monotonic() < done.look_for_boards_at:
+        return done.boards_problem
+    if why := job.rebuild_due():
+        job.tell("boards are rebuilt", why=why)
+        done.boards_problem = _told(job, REBUILD, stop)
+    wait = _REBUILD_AGAIN_SECONDS if done.boards_problem else _LOOK_FOR_BOARDS_SECONDS
+    done.look_for_boards_at = time.monotonic() + wait
+    return done.boards_problem
+
+
 def _told(job: HourlyJob, command: str, stop: Stop) -> str:
     """Run a command and tell how it ended; return why it failed, empty when it is done or was asked to end."""
     if stop.is_set():
@@ -178,5 +204,6 @@ def _told(job: HourlyJob, command: str, stop: Stop) -> str:
     code, last = job.command(command, stop)
     problem = f"lakeboard {command} ended with code {code}: {last}" if code and not stop.is_set() else ""
     job.tell("failed" if problem else "ended", command=command, code=code, said=last)
-    job.state.note(**{command: {"at": job.clock(), "code": code, "said": last}})
+    name = command.partition(" ")[0].replace("-", "_")
+    job.state.note(**{name: {"at": job.clock(), "code": code, "said": last}})
     return problem

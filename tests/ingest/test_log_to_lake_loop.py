@@ -14,7 +14,7 @@ from domain.boards.events import BoardEvent
 from domain.clock import utc_now
 from domain.log import Stream
 from domain.tables import PLAYS
-from ingest.lake_writer import bronze_position, compact_bronze, log_read_to
+from ingest.lake_writer import bronze_position, compact, log_read_to
 from ingest.log_clock import ReplayClock
 from ingest.log_entry import UnreadableEntryError
 from ingest.log_keys import META
@@ -179,7 +179,7 @@ def test_compaction_in_between_changes_neither_rows_nor_positions_and_no_commit_
             until(lambda: bronze_positions(lake) == Counter(sent))  # noqa: B023  called in this turn only
             with locked(lake, PLAYS.name):
                 before = bronze_position(lake)
-                files, after = compact_bronze(lake, PLAYS)
+                files, after = compact(lake, PLAYS)
                 now = bronze_position(lake)
             assert after <= files
             assert (now.events, now.writers) == (before.events, before.writers)

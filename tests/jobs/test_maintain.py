@@ -6,10 +6,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from domain.board_tables import BOARD_ARCHIVE_PLACES, BOARD_ARCHIVES, BOARD_CERTIFICATES, BOARD_ENTRIES
+from domain.boards.definitions import ONE_GAME
 from domain.tables import PLAYS
+from ingest.board_archiver import ArchiveRequest, archive
+from ingest.delta_log import commit_info, newest_version
 from ingest.lake_reader import newest_release
+from ingest.read_archives import archived_places, archives
+from ingest.read_certificates import certificates
+from ingest.read_files import LakeFiles
 from jobs import maintain
 from jobs.recount import nothing_new
+from tests.certified_lake import CertifiedLake
 from tests.counted_lakes import received, recount, request_of, tables
 from tests.lakes import ModelLake, Play, at
 
@@ -50,3 +58,28 @@ def test_maintenance_keeps_every_number_and_rolls_back_a_killed_recount_first(
     counted = {row[1]: row[8] for row in tables(killed)["gold/hourly_counts"]}
     assert counted == {1: 3, 2: 0}
     assert len(model.releases) == 3
+
+
+def test_boards_are_maintained_and_say_what_they_said(spark: SparkSession, tmp_path: Path) -> None:
+    lake = CertifiedLake(tmp_path / "lake")
+    day, ended = ("default", "daily:2026-11-14"), at(0, day=16)
+    for players in ([("a", 3, at(1))], [("a", 3, at(1)), ("b", 2, at(1))]):
+        lake.read_to(ended)
+        lake.certify({day: players, ("default", "all_time"): players}, now=NOW)
+        archive(ArchiveRequest(lake_root=lake.root, boards=ONE_GAME, clock=lambda: NOW, code_version="1"))
+    kept, said = archives(lake.root), certificates(lake.root)
+
+    done = {each.table: each for each in maintain.run(spark, lake.root, clock=lambda: NOW)}
+
+    assert (archives(lake.root), certificates(lake.root)) == (kept, said)
+    for table in (BOARD_ARCHIVES, BOARD_ARCHIVE_PLACES, BOARD_CERTIFICATES):
+        assert (done[table.name].files_before, done[table.name].files_after) == (2, 1)
+    with LakeFiles(lake.root) as files:
+        assert [one.player_id for one in archived_places(files, kept["default|daily:2026-11-14"])] == ["a", "b"]
+    newest = {action for version in vacuums(lake.root / BOARD_ENTRIES.name) for action in version}
+    assert "VACUUM END" in newest
+
+
+def vacuums(table: Path) -> list[set[str]]:
+    """What the newest commits of a table did."""
+    return [{commit_info(table, version).get("operation", "")} for version in range(newest_version(table) + 1)]

@@ -16,7 +16,7 @@ from domain.rules import Rules
 from domain.tables import CHARTS, DAILY_COUNTS, HOURLY_COUNTS, HOURS, LEFT_OUT, PLAYS, RELEASES, RESTATEMENTS
 from ingest.arrow import arrow_schema
 from ingest.lake_reader import newest_release
-from ingest.lake_writer import compact_bronze
+from ingest.lake_writer import compact
 from jobs.proving import ProofFailedError
 from jobs.recount import NothingImportedError, nothing_new, run
 from tests.counted_lakes import assert_equals_model, received, recount, released, request_of, said_by, tables
@@ -101,7 +101,7 @@ def test_rows_that_arrive_during_a_recount_wait_for_the_next_and_compaction_touc
 
     recount(spark, tmp_path, NOW, on_step=append_meanwhile)
     assert_equals_model(tmp_path, as_pinned)
-    before, after = compact_bronze(tmp_path, PLAYS)
+    before, after = compact(tmp_path, PLAYS)
     assert (before, after) == (2, 1)
     report = recount(spark, tmp_path, NOW)
 

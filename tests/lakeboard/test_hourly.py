@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from domain.tables import PLAYS
 from domain.windows import HOUR, milliseconds
 from ingest.arrow import arrow_schema
 from ingest.lake_writer import BronzeWriter
-from lakeboard.hourly import STATE_FILE, HourlyJob, Incomplete, certifiable, due_end, run
+from lakeboard.hourly import REBUILD, STATE_FILE, HourlyJob, Incomplete, certifiable, due_end, run
 from lakeboard.part_state import PartStateFile
 from tests.lakes import ModelLake, Play, at
 
@@ -85,6 +86,7 @@ def commands_run(
     codes: dict[str, list[int]],
     incomplete: Callable[[], Incomplete] = frozenset,
     unpublished: bool = False,
+    rebuild_due: Callable[[], str] = str,
 ) -> tuple[list[str], Turns]:
     """Which commands the loop runs, in order; each ends with the next of its codes, then with 0."""
     ran: list[str] = []
@@ -102,6 +104,7 @@ def commands_run(
             clock=lambda: now[0],
             incomplete=incomplete,
             unpublished=lambda: unpublished,
+            rebuild_due=rebuild_due,
             state=PartStateFile(home / STATE_FILE, utc_now),
             tell=lambda *_, **__: None,
             command=command,
@@ -150,3 +153,17 @@ def test_what_is_lost_again_is_restored_again(tmp_path: Path) -> None:
     ran, _ = commands_run(tmp_path, tmp_path, turns=len(looks), codes={}, incomplete=lambda: looks.pop(0))
 
     assert ran == ["restore", "restore", "restore"]
+
+
+def test_boards_are_rebuilt_when_it_is_due_and_what_refuses_it_stays_said_and_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count(0, 20)
+    monkeypatch.setattr("lakeboard.hourly.time.monotonic", lambda: float(next(seconds)))
+    due = ["", "the day is over", "the day is over", ""]
+    codes = {REBUILD: [3]}
+
+    ran, stop = commands_run(tmp_path, tmp_path, turns=60, codes=codes, rebuild_due=lambda: due.pop(0) if due else "")
+
+    assert ran == [REBUILD, REBUILD]
+    assert set(stop.waited) == {5.0}
