@@ -152,13 +152,16 @@ def test_readers_see_the_truth_of_one_moment_whatever_batch_does(tmp_path: Path)
     with live_world(tmp_path) as world, players_and_readers(world, QUESTIONS) as (players, readers):
         players.steps(100, 2 * MINUTE)  # batch stands still for more than three hours
         players.publish(hour_of(players.now) - HOUR)
+        wait_for(readers, players.now)
         world.store.write(replace(world.views[-1], version="again"))  # the same release: nothing changes
         players.step(10 * SECOND, late=150)
         players.publish(world.views[-1].frontier)  # with late plays of hours that were certified already
+        wait_for(readers, players.now)
         killed_while_publishing(world)
         for _ in range(40):
             players.write(2 * MINUTE)
         players.publish(hour_of(players.now) - HOUR)  # of hours to which live counting has yet to come
+        wait_for(readers, players.now)
         players.step(11 * MINUTE)
         players.publish(hour_of(players.now))
         wait_for(readers, players.now)
