@@ -42,7 +42,7 @@ def sql_command(settings: ReadingSettings, *, query: str, form: str, limit: int,
     """
     with open_reader(settings, memory_limit=memory) as reader:
         if not reader.releases.latest(1):
-            click.echo("Nothing has been counted yet: only plays and rejects have rows.", err=True)
+            click.echo("No play has been counted yet: hours, days and charts have no rows.", err=True)
         text = sys.stdin.read() if query == "-" else query
         answer = run_sql(reader, text, most=limit or None)
     {"table": _print_table, "csv": _print_csv, "json": _print_json}[form](answer)

@@ -94,7 +94,7 @@ def test_before_the_first_recount_bronze_can_be_read(tmp_path: Path) -> None:
     result = ran(sql_command, tmp_path, "SELECT count(*) AS n FROM plays, charts", "--format", "json")
 
     assert json.loads(result.stdout) == [{"n": 0}]
-    assert "Nothing has been counted yet" in result.stderr
+    assert "No play has been counted yet" in result.stderr
 
 
 # --- what cannot ---
