@@ -63,8 +63,8 @@ class Application:
         self._readers = readers
         self._live, self._closed = LiveCharts(settings.views_url), ClosedCharts(settings.lake_root)
         self._charts = ChartsEndpoint(live=self._live, closed=self._closed, readers=readers)
-        self._boards = BoardsEndpoint(settings, ring=self._ring, readers=readers)
         self._viewers = viewers = Viewers(settings)
+        self._boards = BoardsEndpoint(settings, ring=self._ring, readers=readers, viewers=viewers)
         self._streams = LiveStreams(settings, live=self._live, readers=readers, viewers=viewers)
         self._races = RaceStreams(settings, readers=readers, viewers=viewers)
         charts = dict.fromkeys((TOP_PATH, CHART_PATH, COUNT_ROUTE), self._answer_charts)
@@ -105,8 +105,8 @@ class Application:
     async def _answer_events(self, head: Head, receive: Receive, _: Send) -> Answer:
         return await self._endpoint.answer(head, receive)
 
-    async def _answer_boards(self, head: Head, receive: Receive, _: Send) -> Answer:
-        return await self._boards.answer(head, receive)
+    async def _answer_boards(self, head: Head, receive: Receive, send: Send) -> Answer | None:
+        return await self._boards.answer(head, receive, send, self._common(head))
 
     async def _answer_charts(self, head: Head, _: Receive, __: Send) -> Answer:
         return await self._charts.answer(head)
@@ -217,7 +217,10 @@ class Application:
 
     async def _boards_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
         receive: Any = request.receive  # the same thing in Litestar's own types
-        return await self._boards.answer(_head(request), receive)
+        send: Any = request.send
+        answer = await self._boards.answer(_head(request), receive, send, ())
+        assert answer is not None  # noqa: S101  streams never come this way
+        return answer
 
     async def _charts_by_litestar(self, request: Request[Any, Any, Any]) -> Answer:
         return await self._charts.answer(_head(request))

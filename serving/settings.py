@@ -43,7 +43,7 @@ class ApiSettings:
         board_shards: Into how many shards the players of boards are split; as of the part that ranks.
         lake_root: Folder of the lake, for closed windows; None = there is none.
         reads_per_second: How often one key or address may read one chart.
-        viewers: Live charts that a worker keeps open at a time; a part of its connections.
+        viewers: Live charts and boards that a worker keeps open at a time; a part of its connections.
         viewers_each: How many of these one key or address may have.
         heartbeat_seconds: How often an open live chart without news gets a sign of life.
         viewer_seconds: How long a viewer may take for an event, before it is dropped.

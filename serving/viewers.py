@@ -41,10 +41,11 @@ class Viewers:
             RefusedError: `too_many_viewers`.
         """
         if self.open_now >= self._settings.viewers:
-            detail = f"{self.open_now:,} live charts are open: ask for the chart once a second instead"
+            detail = f"{self.open_now:,} live charts and boards are open: ask once a second instead"
         elif self._open[viewer] >= self._settings.viewers_each:
             most = self._settings.viewers_each
-            detail = f"one key or address may have {most:,} live charts open: close one, or ask once a second instead"
+            what = f"one key or address may have {most:,} live charts and boards open"
+            detail = f"{what}: close one, or ask once a second instead"
         else:
             return
         raise RefusedError(Code.TOO_MANY_VIEWERS, detail, headers=_COME_AGAIN)

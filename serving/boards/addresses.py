@@ -22,6 +22,8 @@ class BoardRoute(StrEnum):
     GAME_RANK = "/v1/games/{game}/rank/{player}"
     FRIENDS = "/boards/{board}/friends"
     GAME_FRIENDS = "/v1/games/{game}/boards/{board}/friends"
+    LIVE = "/boards/{board}/live"
+    GAME_LIVE = "/v1/games/{game}/boards/{board}/live"
     CERTIFICATE = "/v1/games/{game}/boards/{board}/certificate"
     BOARDS = "/v1/boards"
     CALENDAR = "/v1/calendar"
@@ -32,6 +34,7 @@ class BoardRoute(StrEnum):
 
 WRITES: Final = frozenset({BoardRoute.SCORES, BoardRoute.SCORES_V1, BoardRoute.GAME_SCORES})
 FRIENDS: Final = frozenset({BoardRoute.FRIENDS, BoardRoute.GAME_FRIENDS})
+LIVE: Final = frozenset({BoardRoute.LIVE, BoardRoute.GAME_LIVE})
 METHODS: Final[Mapping[BoardRoute, tuple[str, ...]]] = {
     **dict.fromkeys(BoardRoute, ("GET",)),
     **dict.fromkeys(WRITES, ("POST",)),

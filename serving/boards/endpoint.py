@@ -5,18 +5,20 @@ from collections.abc import Sequence
 
 from ingest.log_appender import LogAppender
 from ingest.log_kinds import SCORES_KIND
-from serving.answers import Answer, Head
+from serving.answers import Answer, Head, Headers
 from serving.auth import KeyRing
-from serving.boards.addresses import DECISIONS, METHODS, WRITES, BoardAddress, board_address
+from serving.boards.addresses import DECISIONS, LIVE, METHODS, WRITES, BoardAddress, board_address
 from serving.boards.admin import BoardAdmin
 from serving.boards.archived import BoardsOfLake
+from serving.boards.live import LiveBoards
 from serving.boards.reads import BoardReads
 from serving.boards.scores import ScoresEndpoint
 from serving.boards.view import BoardViews
-from serving.bodies import Receive
+from serving.bodies import Receive, Send
 from serving.problems import Code, RefusedError
 from serving.readers import Readers
 from serving.settings import ApiSettings
+from serving.viewers import Viewers
 from speed_layer.store.boards.reader import BoardsReader
 
 
@@ -27,9 +29,10 @@ class BoardsEndpoint:
         settings: Of the API.
         ring: Keys.
         readers: Who may read, and how often.
+        viewers: Who has streams open.
     """
 
-    def __init__(self, settings: ApiSettings, *, ring: KeyRing, readers: Readers) -> None:
+    def __init__(self, settings: ApiSettings, *, ring: KeyRing, readers: Readers, viewers: Viewers) -> None:
         self._is_there = bool(settings.views_url)
         boards = settings.boards
         self._reader = BoardsReader(settings.views_url or "redis://127.0.0.1:1")  # of no use: refused before
@@ -45,6 +48,7 @@ class BoardsEndpoint:
         self._admin = BoardAdmin(settings, ring=ring, scores=self._scores)
         self._lake = BoardsOfLake(settings.lake_root, boards)
         self._reads = BoardReads(settings, boards=boards, views=views, lake=self._lake, readers=readers)
+        self._live = LiveBoards(settings, reads=self._reads, readers=readers, viewers=viewers)
 
     async def start(self) -> Sequence[asyncio.Task[None]]:
         """Begin; return what has to be cancelled at the end."""
@@ -58,8 +62,8 @@ class BoardsEndpoint:
         await self._reader.close()
         self._lake.close()
 
-    async def answer(self, head: Head, receive: Receive) -> Answer:
-        """Take a request and return its answer.
+    async def answer(self, head: Head, receive: Receive, send: Send, more: Headers) -> Answer | None:
+        """Take a request and return its answer; None once a stream, that is sent with some more headers, has ended.
 
         Raises:
             RefusedError: it is not served.
@@ -76,6 +80,9 @@ class BoardsEndpoint:
             return await self._scores.answer(head, receive, address)
         if address.route in DECISIONS:
             return await self._admin.answer(head, receive, address)
+        if address.route in LIVE:
+            await self._live.serve(head, receive, send, more, address)
+            return None
         return await self._reads.answer(head, receive, address)
 
 

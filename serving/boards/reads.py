@@ -1,7 +1,8 @@
 """Reading boards over HTTP: tops, a player's place among neighbours, friends, definitions and calendar."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import msgspec
@@ -27,7 +28,7 @@ from serving.boards.questions import (
     top_question,
 )
 from serving.boards.ranking import Ranking, Standing
-from serving.boards.shown import about, answer_of, moment, row
+from serving.boards.shown import Row, about, answer_of, moment, row
 from serving.boards.view import BoardViews, LiveBoard
 from serving.bodies import BodyReader, Receive, inflated
 from serving.problems import Code, RefusedError
@@ -73,7 +74,7 @@ class BoardReads:
         self._readers = readers
         self._clock = clock
         self._entry_clock = settings.entry_clock
-        self._tops: dict[tuple[str, str, int], tuple[float, Mapping[str, object], bytes]] = {}
+        self._tops: dict[tuple[str, str, int], tuple[float, Row, bytes]] = {}
 
     async def watch(self) -> None:
         """Cut off bodies that take too long, for ever."""
@@ -93,16 +94,35 @@ class BoardReads:
         if address.route is BoardRoute.CALENDAR:
             nothing_asked(head.query)
             return answer_of(shown.calendar(self._boards, self._now(), await self._lake.archives()))
-        game = self._boards.games.get(address.game)
-        if game is None:
-            raise RefusedError(Code.UNKNOWN_GAME, "GET /v1/boards lists the games; boards.toml defines them")
-        try:
+        game = self.game(address.game)
+        with _refusing():
             return await self._of_board(head, receive, address, game)
-        except BoardsNotReadyError as error:
-            raise RefusedError(Code.BOARDS_NOT_READY, str(error), headers=_WAIT) from error
-        except ViewsUnavailableError as error:
-            detail = "the boards cannot be read now; ask again"
-            raise RefusedError(Code.BOARDS_UNAVAILABLE, detail, headers=_WAIT) from error
+
+    def game(self, name: str) -> Game:
+        """Return a game by its name.
+
+        Raises:
+            RefusedError: `unknown_game`.
+        """
+        found = self._boards.games.get(name)
+        if found is None:
+            raise RefusedError(Code.UNKNOWN_GAME, "GET /v1/boards lists the games; boards.toml defines them")
+        return found
+
+    async def best(self, game: Game, board: str, size: int) -> tuple[Row, bytes]:
+        """Return the best of a board, as they are and as they are sent: the last ones while there are none.
+
+        Args:
+            game: Whose board.
+            board: `daily` for the present one, or a full key.
+            size: How many rows.
+
+        Raises:
+            RefusedError: `unknown_board`, or they are not there.
+        """
+        period = period_of(game, board, "", self._now())
+        with _refusing():
+            return await self._best(game, period, size)
 
     async def _of_board(self, head: Head, receive: Receive, address: BoardAddress, game: Game) -> Answer:
         match address.route:
@@ -111,7 +131,7 @@ class BoardReads:
                 size, after, period = top_question(head.query, rows=rows)
                 found = period_of(game, address.board or _default(game), period, self._now())
                 self._readers.take(head, f"top|{game.name}|{found.key}")
-                return await (self._top(game, found, size) if not after else self._page(game, found, after, size))
+                return answer_of(await self._top(game, found, after, size))
             case BoardRoute.FRIENDS | BoardRoute.GAME_FRIENDS:
                 return await self._friends(head, receive, address, game)
             case BoardRoute.CERTIFICATE:
@@ -123,28 +143,31 @@ class BoardReads:
                 self._readers.take(head, f"rank|{game.name}|{found.key}")
                 return await self._player(game, found, address.player_id, around, ties)
 
-    async def _top(self, game: Game, period: Period, size: int) -> Answer:
-        """Answer with the best: the same bytes for all within a moment, the last ones while there are none."""
+    async def _top(self, game: Game, period: Period, after: bytes, size: int) -> bytes:
+        if after:
+            return msgspec.json.encode(await self._rows_after(game, period, after, size))
+        return (await self._best(game, period, size))[1]
+
+    async def _best(self, game: Game, period: Period, size: int) -> tuple[Row, bytes]:
+        """Return the best: the same bytes for all within a moment, the last ones while there are none."""
         name = (game.name, period.key, size)
         held = self._tops.get(name)
         now = time.monotonic()
         if held is not None and now - held[0] < _CACHED_SECONDS:
-            return answer_of(held[2])
+            return held[1:]
         try:
             body = await self._rows_after(game, period, b"", size)
         except (BoardsNotReadyError, ViewsUnavailableError):
             if held is None:
                 raise
-            return answer_of(msgspec.json.encode({**held[1], "stale": True}))
+            stale = {**held[1], "stale": True}
+            return stale, msgspec.json.encode(stale)
         if len(self._tops) >= _MOST_CACHED:
             self._tops.clear()
         self._tops[name] = (now, body, encoded := msgspec.json.encode(body))
-        return answer_of(encoded)
+        return body, encoded
 
-    async def _page(self, game: Game, period: Period, after: bytes, size: int) -> Answer:
-        return answer_of(msgspec.json.encode(await self._rows_after(game, period, after, size)))
-
-    async def _rows_after(self, game: Game, period: Period, after: bytes, size: int) -> Mapping[str, object]:
+    async def _rows_after(self, game: Game, period: Period, after: bytes, size: int) -> Row:
         ranking = await self._ranking(game, period)
         page = await ranking.page(after=after, size=size)
         rows = [row(game, one, rank) for rank, one in enumerate(page.members, start=page.before + 1)]
@@ -215,12 +238,24 @@ class BoardReads:
         return self._entry_clock.of_server(self._clock())
 
 
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse what cannot be read now, by its code."""
+    try:
+        yield
+    except BoardsNotReadyError as error:
+        raise RefusedError(Code.BOARDS_NOT_READY, str(error), headers=_WAIT) from error
+    except ViewsUnavailableError as error:
+        detail = "the boards cannot be read now; ask again"
+        raise RefusedError(Code.BOARDS_UNAVAILABLE, detail, headers=_WAIT) from error
+
+
 def _default(game: Game) -> str:
     """Return the board of the routes that name none: the one that lasts longest."""
     return game.kinds[0].value if game.kinds else game.seasons[0].key
 
 
-def _about(game: Game, period: Period, ranking: Ranking) -> Mapping[str, object]:
+def _about(game: Game, period: Period, ranking: Ranking) -> Row:
     archive = ranking.archive if isinstance(ranking, ArchivedBoard) else None
     return about(game, period) if archive is None else {**about(game, period), "archived": shown.archived(archive)}
 

@@ -14,7 +14,7 @@ from litestar.openapi.spec import OpenAPIMediaType, Operation, Parameter, Reques
 from litestar.openapi.spec.enums import OpenAPIType
 
 from serving.answers import Answer
-from serving.boards.addresses import DECISIONS, FRIENDS, WRITES, BoardRoute
+from serving.boards.addresses import DECISIONS, FRIENDS, LIVE, WRITES, BoardRoute
 from serving.boards.questions import MOST_AROUND, MOST_FRIENDS, MOST_ROWS, Ties
 from serving.chart_routes import AnswerRequest, refusals
 from serving.problems import Code
@@ -70,6 +70,8 @@ _OPERATIONS: Final = (
     _Described("GET", BoardRoute.GAME_FRIENDS, "The places of some players, the best first", ("ids", "period")),
     _Described("POST", BoardRoute.FRIENDS, "The same, of players named in the body"),
     _Described("POST", BoardRoute.GAME_FRIENDS, "The same, of players named in the body"),
+    _Described("GET", BoardRoute.LIVE, "The best of a board of `default`, whenever they change, as server-sent events"),
+    _Described("GET", BoardRoute.GAME_LIVE, "The best of a board, whenever they change, as server-sent events"),
     _Described("GET", BoardRoute.CERTIFICATE, "What the newest rebuild certified of a board"),
     _Described("GET", BoardRoute.BOARDS, "Games and their boards"),
     _Described("GET", BoardRoute.CALENDAR, "Periods of boards: start, end, end of grace, when archived"),
@@ -122,21 +124,29 @@ def _handler(described: _Described, answer: AnswerRequest) -> HTTPRouteHandler:
         return Response(found.body, status_code=found.status, headers=headers)  # type: ignore[arg-type]  # bytes as they are
 
     writes = described.route in WRITES or described.route in DECISIONS
-    codes = _WRITING if writes else (*_READING, *_ASKING) if described.method == "POST" else _READING
     accepted = ResponseSpec(dict[str, Any], description="It is on disk, and not ranked yet", generate_examples=False)
     more = {202: accepted} if described.route in WRITES else {}
     handler = HTTPRouteHandler(
         described.route.value.replace("}", ":str}"),
         http_method=described.method,  # type: ignore[arg-type]  # one of those it knows
         status_code=200,
+        media_type="text/event-stream" if described.route in LIVE else None,
         summary=described.summary,
         operation_id=f"{described.method} {described.route.value}",
         tags=["boards"],
         operation_class=_operation(described),
-        responses={**more, **refusals(*codes)},
+        responses={**more, **refusals(*_codes(described))},
         security=[{"key": []}] if writes else None,
     )
     return handler(handle)
+
+
+def _codes(described: _Described) -> Sequence[Code]:
+    if described.route in WRITES or described.route in DECISIONS:
+        return _WRITING
+    if described.route in LIVE:
+        return (*_READING, Code.TOO_MANY_VIEWERS)
+    return (*_READING, *_ASKING) if described.method == "POST" else _READING
 
 
 def _operation(described: _Described) -> type[Operation]:

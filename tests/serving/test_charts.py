@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,11 @@ from domain.windows import Granularity, Window
 from serving.answers import Head
 from serving.auth import KeyRing
 from serving.bodies import Message
+from serving.channels import Channel
 from serving.chart_questions import Question
 from serving.closed_charts import ClosedCharts
 from serving.keys import KeyFile, Role
-from serving.live import LiveStreams, _Channel
+from serving.live import LiveStreams, chart_now
 from serving.live_charts import LiveCharts
 from serving.readers import Readers
 from serving.settings import ApiSettings
@@ -38,6 +39,7 @@ from speed_layer.store.ready import decode_charts_status, encode_charts_status
 from tests.lakes import ModelLake, Play, at
 from tests.serving.api_server import api, until
 from tests.serving.live_api import Serving, counted_lake, live_api
+from tests.serving.streams import Stream
 from tests.speed_layer.published import merging
 
 pytestmark = pytest.mark.redis
@@ -336,61 +338,10 @@ def test_a_region_of_a_partition_that_was_never_read_says_what_is_missing(servin
 # --- server-sent events ---
 
 
-class Stream:
-    """One viewer: what came, event by event."""
-
-    def __init__(self, serving: Serving, path: str, **headers: str) -> None:
-        self.events: list[dict[str, str]] = []
-        self.comments = 0
-        self.ended = False
-        self.broken = False
-        self.status = 0
-        self._closing = False
-        self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        self._client = serving.api.client(serving.key)
-        self._path = path
-        self._thread = threading.Thread(target=self._read, daemon=True)
-
-    def __enter__(self) -> "Stream":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closing = True  # noticed with the next line, which a sign of life brings
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-
-    def data(self, at: int = -1) -> Any:
-        return json.loads(self.events[at]["data"])
-
-    def _read(self) -> None:
-        with self._client, self._client.stream("GET", self._path, headers=self._headers, timeout=30) as response:
-            self.status = response.status_code
-            event: dict[str, str] = {}
-            try:
-                for line in response.iter_lines():
-                    if self._closing:
-                        return
-                    self._take(line, event)
-            except httpx.TransportError:
-                self.broken = True
-        self.ended = True
-
-    def _take(self, line: str, event: dict[str, str]) -> None:
-        if line.startswith(":"):
-            self.comments += 1
-        elif line:
-            name, _, value = line.partition(": ")
-            event[name] = value
-        elif "data" in event:
-            self.events.append(dict(event))
-            event.clear()
-
-
 def test_a_viewer_gets_the_chart_each_change_and_signs_of_life(serving: Serving) -> None:
     serving.play("a", region="SE")
     until(lambda: serving.counts("/v1/charts/top?region=SE") == [("a", 1)], "the chart")
-    with Stream(serving, "/v1/charts/live?region=SE&n=1") as stream:
+    with Stream(serving.api, serving.key, "/v1/charts/live?region=SE&n=1") as stream:
         until(lambda: len(stream.events) == 1, "the present chart")
         until(lambda: stream.comments > 0, "a sign of life")
         assert len(stream.events) == 1
@@ -399,7 +350,7 @@ def test_a_viewer_gets_the_chart_each_change_and_signs_of_life(serving: Serving)
         assert [(row["item_id"], row["count"]) for row in stream.data()["entries"]] == [("b", 2)]
         assert stream.events[0]["event"] == "chart"
         seen = stream.events[-1]["id"]
-    with Stream(serving, "/v1/charts/live?region=SE&n=1", Last_Event_ID=seen) as again:
+    with Stream(serving.api, serving.key, "/v1/charts/live?region=SE&n=1", Last_Event_ID=seen) as again:
         until(lambda: again.comments > 0, "it is open")
         assert again.events == []
         serving.play("b", region="SE")
@@ -438,7 +389,7 @@ def some_chart(serving: Serving) -> None:
 
 def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> None:
     some_chart(serving)
-    streams = [Stream(serving, "/v1/charts/live?region=VW") for _ in range(3)]
+    streams = [Stream(serving.api, serving.key, "/v1/charts/live?region=VW") for _ in range(3)]
     for stream in streams:
         stream.__enter__()
     until(lambda: all(stream.events for stream in streams), "three viewers")
@@ -450,7 +401,7 @@ def test_viewers_are_bounded_and_make_room_when_they_leave(serving: Serving) -> 
     assert "retry-after" in refused.headers
 
     def opens() -> bool:
-        with Stream(serving, "/v1/charts/live?region=VW") as one:
+        with Stream(serving.api, serving.key, "/v1/charts/live?region=VW") as one:
             until(lambda: bool(one.status), "an answer")
             return one.status == 200
 
@@ -467,7 +418,7 @@ def test_one_key_or_address_cannot_take_all_the_room_for_viewers(serving: Servin
     ):
 
         def open_one(by: str) -> Stream:
-            stream = streams.enter_context(Stream(replace(serving, api=found, key=by), "/v1/charts/live"))
+            stream = streams.enter_context(Stream(found, by, "/v1/charts/live"))
             until(lambda: bool(stream.status), "an answer")
             return stream
 
@@ -482,7 +433,7 @@ def test_one_key_or_address_cannot_take_all_the_room_for_viewers(serving: Servin
         assert found.stop() == 0
 
     assert problem["code"] == "too_many_viewers"
-    assert problem["detail"].startswith("one key or address may have 2 live charts open")
+    assert problem["detail"].startswith("one key or address may have 2 live charts and boards open")
 
 
 def test_all_viewers_of_a_chart_share_one_read_after_each_change(serving: Serving) -> None:
@@ -497,7 +448,7 @@ def test_all_viewers_of_a_chart_share_one_read_after_each_change(serving: Servin
     serving.play("shared", region="IN")
     of_a_play = reads() - before  # the partition and the merger read too
     with ExitStack() as open_:
-        streams = [open_.enter_context(Stream(serving, "/v1/charts/live?region=IN")) for _ in range(3)]
+        streams = [open_.enter_context(Stream(serving.api, serving.key, "/v1/charts/live?region=IN")) for _ in range(3)]
         until(lambda: all(stream.events for stream in streams), "three viewers")
         heard, before = [len(stream.events) for stream in streams], reads()
         for change in range(1, 6):
@@ -561,7 +512,8 @@ def test_an_error_that_nobody_thought_of_is_logged_and_the_looking_goes_on(
 
     async def channel() -> None:
         live = LiveCharts(serving.server.address)
-        found = _Channel(live, Question(LiveWindow.HOUR, "CH", 10))
+        look = partial(chart_now, live, Question(LiveWindow.HOUR, "CH", 10))
+        found = Channel("chart", look, seconds=0.1)
         await found.open()
         before = found.tag
         serving.play("a", region="CH")
@@ -589,7 +541,7 @@ def test_an_error_that_nobody_thought_of_is_logged_and_the_looking_goes_on(
 
 
 def test_open_streams_end_when_the_server_is_told_to_stop(serving: Serving) -> None:
-    with Stream(serving, "/v1/charts/live?region=IN") as stream:
+    with Stream(serving.api, serving.key, "/v1/charts/live?region=IN") as stream:
         until(lambda: bool(stream.events), "a viewer")
         started = time.monotonic()
         assert serving.api.stop() == 0

@@ -106,19 +106,24 @@ class BoardServing:
 
 
 @contextmanager
-def board_api(folder: Path, *, shards: int = 1) -> Iterator[BoardServing]:
-    """Run all of it in a folder."""
+def board_api(folder: Path, *, shards: int = 1, **special: object) -> Iterator[BoardServing]:
+    """Run all of it in a folder, with special settings of the API."""
     for name in ("api", "log", "views"):
         (folder / name).mkdir(parents=True)
     boards = Boards.parse(TOML)
+    all_special = {
+        "boards_text": TOML,
+        "board_shards": shards,
+        "reads_per_second": 1_000_000,
+        "lake_root": str(folder / "lake"),
+        **special,
+    }
     (folder / "api" / "boards.toml").write_text(TOML, encoding="utf-8")
     with (
         log_server(folder / "log") as log,
         views_server(folder / "views") as server,
-        api(folder / "api", log.address, special={"boards_text": TOML, "board_shards": shards,
-                                                  "reads_per_second": 1_000_000, "lake_root": str(folder / "lake")},
-            views_url=server.address) as found,
-    ):  # fmt: skip
+        api(folder / "api", log.address, special=all_special, views_url=server.address) as found,
+    ):
         consumer = Consumer(log, server, boards, folder / "lake", shards)
         consumer.start()
         roles = (Role.READER, Role.GAME_SERVER, Role.ADMIN)
