@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from domain.windows import DAY
@@ -69,7 +70,11 @@ def period_at(kind: PeriodKind, moment: datetime) -> Period:
     Raises:
         ValueError: of a season.
     """
-    day = moment.astimezone(UTC).date()
+    return _period_of(kind, moment.astimezone(UTC).date())
+
+
+@lru_cache(1024)  # the scores of a day ask for the same few
+def _period_of(kind: PeriodKind, day: date) -> Period:
     match kind:
         case PeriodKind.ALL_TIME:
             return ALL_TIME

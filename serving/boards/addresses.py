@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from domain.boards.definitions import DEFAULT_GAME
@@ -81,6 +82,7 @@ def _pattern(route: BoardRoute) -> re.Pattern[str]:
 _PATTERNS: Final = [(route, _pattern(route)) for route in sorted(BoardRoute, key=lambda one: -one.value.count("/"))]
 
 
+@lru_cache(1024)  # asked for several times on the way of one request
 def board_address(path: str) -> BoardAddress | None:
     """Return what a path names; None when it is not of boards.
 

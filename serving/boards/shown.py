@@ -52,7 +52,7 @@ def row(game: Game, member: bytes, rank: int) -> Row:
 
 def moment(at: datetime) -> str:
     """Return a moment in ISO 8601, UTC."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat().replace("+00:00", "Z")
 
 
 def definitions(boards: Boards) -> bytes:

@@ -99,7 +99,7 @@ class BoardViews:
         if first.entry is None:
             return None
         mine = member(first.entry[:KEY_BYTES], player_id)
-        looks = [first, *await self._others(own, board, mine, wide)]
+        looks = [first, *await self._others(own, board, mine, wide)] if self._shards > 1 else [first]
         above = list(islice(merge(*[look.above for look in looks], reverse=True), wide))
         below = list(islice(merge(*[look.below for look in looks]), wide))
         ups, downs = shares(len(above), len(below), around)

@@ -1,6 +1,7 @@
 """Scripts of many requests in one pipeline: all that one turn of the event loop asks for goes out together.
 
-Without it each request costs the server, and this process, a system call of its own.
+Without it each request costs the server, and this process, a system call of its own. The commands are packed by
+hiredis and sent on a connection of the library's pool: its pipelines pack them in Python, for three times the time.
 """
 
 import asyncio
@@ -8,10 +9,11 @@ from collections.abc import Sequence
 from hashlib import sha1
 from typing import Any
 
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError
+import hiredis
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError as NotConnectedError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from speed_layer.store.leases import ViewsUnavailableError
 
@@ -31,16 +33,14 @@ class CoalescedCalls:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        pool = BlockingConnectionPool.from_url(
+        self._pool = BlockingConnectionPool.from_url(
             address,
             max_connections=_CONNECTIONS,
             timeout=_SECONDS,
-            socket_timeout=_SECONDS,
+            socket_timeout=None,  # a clock for each answer costs more than the answer: one for all of them instead
             socket_connect_timeout=_SECONDS,
-            retry=Retry(NoBackoff(), 1),
             protocol=3,
         )
-        self._client = Redis.from_pool(pool)
         self._waiting: list[tuple[tuple[Argument, ...], asyncio.Future[Any]]] = []
         self._hashes: dict[str, str] = {}
         self._texts: dict[str, str] = {}
@@ -49,7 +49,7 @@ class CoalescedCalls:
     async def close(self) -> None:
         """Close the connections."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._client.aclose()
+        await self._pool.disconnect()
 
     async def script(self, text: str, keys: Sequence[str], args: Sequence[Argument]) -> Any:
         """Run a script that writes nothing and return its answer.
@@ -86,10 +86,9 @@ class CoalescedCalls:
         try:
             answers = await self._asked([words for words, _ in calls])
             if missing := {str(calls[n][0][1]) for n, one in enumerate(answers) if isinstance(one, NoScriptError)}:
-                for hashed in missing:
-                    await self._client.script_load(self._texts[hashed])
+                await self._asked([("SCRIPT", "LOAD", self._texts[hashed]) for hashed in missing])
                 answers = await self._asked([words for words, _ in calls])
-        except (RedisError, OSError) as error:
+        except (RedisError, OSError) as error:  # a time-out is an OSError
             answers = [error] * len(calls)
         for (_, done), answer in zip(calls, answers, strict=True):
             if done.done():  # whoever asked has gone
@@ -100,7 +99,28 @@ class CoalescedCalls:
                 done.set_result(answer)
 
     async def _asked(self, calls: Sequence[tuple[Argument, ...]]) -> list[Any]:
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for words in calls:
-                pipeline.execute_command(*words)
-            return await pipeline.execute(raise_on_error=False)
+        packed = b"".join([hiredis.pack_command(words) for words in calls])  # type: ignore[arg-type]  # it says: of one
+        try:
+            return await self._exchange(packed, len(calls))
+        except NotConnectedError:  # it died while nobody used it
+            return await self._exchange(packed, len(calls))
+
+    async def _exchange(self, packed: bytes, answers: int) -> list[Any]:
+        """Send commands and return so many answers, errors among them."""
+        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # it wraps a typed one
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await connection.send_packed_command(packed, check_health=False)
+                return [await _answer_on(connection) for _ in range(answers)]
+        except BaseException:  # what is on its way still would be taken for the answer of others
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await self._pool.release(connection)
+
+
+async def _answer_on(connection: AbstractConnection) -> Any:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return error
